@@ -56,6 +56,8 @@ pub struct App {
     pub exports: Arc<Semaphore>,
     /// One evaluation runs at a time: it must not hold up the ingest.
     pub evaluations: Arc<Semaphore>,
+    /// The text of one video is read at a time.
+    pub readings: Arc<Semaphore>,
     /// One map is made at a time.
     pub maps: Arc<Semaphore>,
     /// Example queries for the web page. A demo sets them once.

@@ -1,6 +1,7 @@
 //! Server settings. Each field is a flag, an environment variable and a help text.
 
 mod retry_waits;
+mod screen_text;
 mod speech;
 
 use std::net::SocketAddr;
@@ -20,6 +21,7 @@ use crate::vectors::builtin::{Codes, Settings};
 use crate::vectors::{CheckSettings, EngineKind, EngineSettings};
 
 pub use retry_waits::RetryWaits;
+pub use screen_text::ScreenTextArgs;
 pub use speech::SpeechArgs;
 
 /// How a server runs.
@@ -164,6 +166,9 @@ pub struct Config {
     /// What writes down speech
     #[command(flatten)]
     pub speech: SpeechArgs,
+    /// How text on screen is read
+    #[command(flatten)]
+    pub screen_text: ScreenTextArgs,
     /// Where vectors are searched
     #[command(flatten)]
     pub engine: EngineArgs,

@@ -8,6 +8,8 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use reprise_encoders::screen_text::TesseractError;
+
 use crate::access::{Gate, LinkSigner};
 use crate::activity::alerts;
 use crate::activity::webhooks::Sender;
@@ -16,6 +18,7 @@ use crate::app::{App, Renders};
 use crate::catalog::{self, CatalogError};
 use crate::config::Config;
 use crate::http;
+use crate::ingest;
 use crate::jobs::{self, Duty};
 use crate::library;
 use crate::models::{Spaces, SpacesError};
@@ -45,6 +48,9 @@ pub enum StartError {
     /// Speech can't be written down as the operator wants.
     #[error(transparent)]
     Speech(#[from] SpeechError),
+    /// Text on screen can't be read as the operator wants.
+    #[error("--read-text: {0}")]
+    ScreenText(#[from] TesseractError),
     /// The index can't be used.
     #[error(transparent)]
     Vectors(#[from] EngineError),
@@ -73,6 +79,10 @@ pub async fn open(config: Config) -> Result<Arc<App>, StartError> {
     let data_folder = |error| StartError::DataFolder { folder: config.data_dir.display().to_string(), error };
     std::fs::create_dir_all(&config.data_dir).map_err(data_folder)?;
     let storage = Storage::open(&config.data_dir).map_err(data_folder)?;
+    if config.screen_text.read_text {
+        let reader = ingest::text_reader(&config.screen_text.text_languages).await?;
+        tracing::info!(reader = reader.name(), "text on screen is read in every new video");
+    }
     let hold = catalog::hold(&config.catalog_url(), "a server")?;
     let catalog = catalog::open(&config.catalog_url()).await?;
     let spaces = Spaces::load(&config, &catalog).await?;
@@ -95,6 +105,7 @@ pub async fn open(config: Config) -> Result<Arc<App>, StartError> {
         renders: Renders::default(),
         exports: Arc::new(Semaphore::new(config.exports_at_once)),
         evaluations: Arc::new(Semaphore::new(1)),
+        readings: Arc::new(Semaphore::new(1)),
         maps: Arc::new(Semaphore::new(1)),
         examples: OnceLock::new(),
         ready: AtomicBool::new(false),

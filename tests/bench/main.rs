@@ -18,6 +18,7 @@ mod lectures;
 mod long;
 mod overload;
 mod report;
+mod screen_text;
 mod search;
 mod seeded;
 mod segment;
@@ -56,6 +57,10 @@ async fn main() {
     if parts.is_empty() || parts.iter().any(|it| it == "exports") {
         exports::measure(folder.path(), &mut report).await;
         report.publish_exports();
+    }
+    if parts.iter().any(|it| it == "screen-text") {
+        screen_text::measure(folder.path(), &mut report).await;
+        report.publish_screen_text();
     }
     if parts.iter().any(|it| it == "engines") {
         engines::measure(&parts, &mut report).await;

@@ -20,6 +20,8 @@ const OVERLOAD: [&str; 2] =
 const SOAK: [&str; 2] = ["<!-- soak: made by `scripts/bench.sh soak` -->", "<!-- soak: end -->"];
 const ANSWERS: [&str; 2] = ["<!-- answers: made by `scripts/bench.sh answers` -->", "<!-- answers: end -->"];
 const EXPORTS: [&str; 2] = ["<!-- exports: made by `scripts/bench.sh exports` -->", "<!-- exports: end -->"];
+const SCREEN_TEXT: [&str; 2] =
+    ["<!-- screen-text: made by `scripts/bench.sh screen-text` -->", "<!-- screen-text: end -->"];
 const BENCHMARKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../BENCHMARKS.md");
 const RELIABILITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../RELIABILITY.md");
 
@@ -31,6 +33,9 @@ pub(crate) struct Report {
     answers: String,
     segment: String,
     exports: String,
+    screen_text: String,
+    reading: String,
+    screen_note: String,
     meter: String,
     long: String,
     lectures: String,
@@ -96,6 +101,40 @@ impl Report {
             self.exports
         );
         put(BENCHMARKS, EXPORTS, &table);
+    }
+
+    pub(crate) fn publish_screen_text(&self) {
+        let table = format!(
+            "Measured {}, {}.\n\n\
+             | film of slides | font | ground | character error rate, % | words found, % | regions read |\n\
+             |---|---|---|---|---|---|\n{}\n\
+             | an hour of 100 slides at 1280x720 | CPU s | wall s | wall, % of real time | CPU s, of decoding alone | \
+             regions read | runs of Tesseract |\n|---|---|---|---|---|---|---|\n{}\n{}\n",
+            today(),
+            machine(),
+            self.screen_text,
+            self.reading,
+            self.screen_note
+        );
+        put(BENCHMARKS, SCREEN_TEXT, &table);
+    }
+
+    /// Adds how much of a film of slides was read.
+    pub(crate) fn screen_text(&mut self, row: &str) {
+        println!("{row}");
+        writeln!(self.screen_text, "{row}").unwrap();
+    }
+
+    /// Adds the cost of reading an hour.
+    pub(crate) fn reading(&mut self, row: &str) {
+        println!("{row}");
+        writeln!(self.reading, "{row}").unwrap();
+    }
+
+    /// Says how many slides were found by their words.
+    pub(crate) fn screen_note(&mut self, note: &str) {
+        println!("{note}");
+        note.clone_into(&mut self.screen_note);
     }
 
     /// Adds the cost of a whole file, beside the cost of decoding it alone.

@@ -16,6 +16,7 @@ mod listing;
 mod maps;
 mod passages;
 mod range_vectors;
+mod readings;
 mod refusals;
 pub(crate) mod samples;
 pub(crate) mod searches;

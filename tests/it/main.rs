@@ -54,6 +54,7 @@ mod maps;
 mod metrics;
 mod moments;
 mod openapi;
+mod read_text;
 mod refusals;
 mod resegment;
 mod screen_text;

@@ -119,6 +119,7 @@ fn the_contract_names_every_operation_once_and_nothing_that_is_not_there() {
             "post /v1/uploads",
             "post /v1/videos",
             "post /v1/videos/{id}/clips",
+            "post /v1/videos/{id}/read-text",
             "post /v1/videos/{id}/resegment",
             "post /v1/videos/{id}/restore",
             "post /v1/videos/{id}/transcribe",

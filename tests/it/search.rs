@@ -133,7 +133,7 @@ async fn texts_find_clips_in_order_of_score(library: &Library) {
     );
     assert_eq!(
         (&info["fusion"], &info["weights"], &info["frames"]),
-        (&Value::Null, &json!({"visual": 1.0, "spoken": 1.0}), &json!(0))
+        (&Value::Null, &json!({"visual": 1.0, "spoken": 1.0, "screen": 1.0}), &json!(0))
     );
     assert_eq!(info["tokens_total"], info["tokens_used"]);
     assert_eq!(answer["index"]["live"], 12);
@@ -438,7 +438,11 @@ async fn what_is_wrong_is_refused_with_a_pointer(library: &Library) {
             422,
             "/fusion/weights/spoken",
         ),
-        (text(json!({"fusion": {"weights": {"visual": 0, "spoken": 0}}})), 422, "/fusion/weights"),
+        (
+            text(json!({"fusion": {"weights": {"visual": 0, "spoken": 0, "screen": 0}}})),
+            422,
+            "/fusion/weights",
+        ),
         (text(json!({"filter": {"field": "metadata.a", "like": "b"}})), 422, "/filter/like"),
         (text(json!({"filter": {"all": [{"field": "colour", "eq": 1}]}})), 422, "/filter/all/0/field"),
         (text(json!({"on_overflow": "drop"})), 422, "/on_overflow"),

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::cues::Ledger;
+use super::cues::{self, Ledger};
 use super::database::values;
 use super::error::CatalogError;
 use super::tables::{tracks, videos};
@@ -13,11 +13,11 @@ use crate::subtitles::words::words;
 /// Follows the provenance of a track that somebody has corrected.
 const CORRECTED: &str = ", corrected";
 
-const FOUND: &str = "SELECT c.track, c.place, c.words, c.start_ms, c.end_ms, c.text, t.kind, t.language, t.provenance, \
-                     t.machine FROM cues c JOIN tracks t ON t.key = c.track WHERE c.id = $1 AND t.video = $2";
+const FOUND: &str = "SELECT c.track, c.place, c.words, c.start_ms, c.end_ms, c.text, c.box_left, \
+                     c.box_top, c.box_width, c.box_height, t.kind, t.language, t.provenance, t.machine FROM cues c JOIN tracks t ON t.key = c.track WHERE c.id = $1 AND t.video = $2";
 
 impl View<'_> {
-    /// Replaces the text of a line, and returns the line; it keeps its id and its times. Its track counts as a person's
+    /// Replaces the text of a line, and returns the line; it keeps its id, its times and its place. Its track counts as a person's
     /// from then on. `None` if the video has no such line.
     pub async fn correct_line(
         &self,
@@ -32,15 +32,17 @@ impl View<'_> {
         let Some(row) = tx.row(FOUND, values![line, video]).await? else { return Ok(None) };
         let (track, before): (i64, Track) = (row.get("track")?, tracks::from_row(&row)?);
         let (place, times): (i64, Line) = (row.get("place")?, tracks::line(&row)?);
+        let region = tracks::region(&row)?;
         let folded = words(text).join(" ");
         let mut ledger = Ledger::default();
         ledger.count(&row.get::<String>("words")?, -1);
         ledger.count(&folded, 1);
         // The index of words follows lines that come and go.
         tx.execute("DELETE FROM cues WHERE id = $1", values![line]).await?;
-        let sql = "INSERT INTO cues (id, track, place, start_ms, end_ms, text, words) \
-                   VALUES ($1, $2, $3, $4, $5, $6, $7)";
-        let of_line = values![line, track, place, times.start_ms, times.end_ms, text, folded];
+        let sql = "INSERT INTO cues (id, track, place, start_ms, end_ms, text, words, box_left, box_top, \
+                   box_width, box_height) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+        let mut of_line = values![line, track, place, times.start_ms, times.end_ms, text, folded];
+        of_line.extend(cues::sides(region));
         tx.execute(sql, of_line).await?;
         let now = corrected(before);
         let sql = "UPDATE tracks SET machine = $2, provenance = $3 WHERE key = $1";
@@ -48,7 +50,7 @@ impl View<'_> {
         ledger.forget_passages(&mut tx, track).await?;
         ledger.apply(&mut tx, video).await?;
         tx.commit().await?;
-        Ok(Some(Cue { id: line, track: now, line: Line { text: text.to_owned(), ..times } }))
+        Ok(Some(Cue { id: line, track: now, line: Line { text: text.to_owned(), ..times }, region }))
     }
 }
 

@@ -89,6 +89,7 @@ macro_rules! shown_of {
     ($cues:literal) => {
         concat!(
             "SELECT c.key, c.id, t.video, t.kind, t.language, t.provenance, t.machine, c.start_ms, c.end_ms, c.text, \
+             c.box_left, c.box_top, c.box_width, c.box_height, \
              COALESCE(v.media_offset_ms, 0) AS media_offset_ms FROM cues c JOIN tracks t ON t.key = c.track \
              JOIN visible_videos v ON v.id = t.video WHERE c.key ",
             $cues
@@ -404,6 +405,7 @@ fn hit(row: &Row, span: SpanKey, it: &Candidate) -> Result<CueHit, CatalogError>
         text: row.get("text")?,
         score: it.score,
         in_sequence: it.sequence_ends.is_some(),
+        region: tracks::region(row)?,
     })
 }
 

@@ -149,6 +149,25 @@ pub(super) async fn store_heard(tx: &mut Tx, video: Uuid, heard: &Subtitles) -> 
     ledger.apply(tx, video).await
 }
 
+/// Stores what a machine read on screen, in place of all that machines read before. The video must be locked, and no
+/// person's track be in the way. Call last in a transaction.
+pub(super) async fn store_read(tx: &mut Tx, video: Uuid, read: &ReadText) -> Result<(), CatalogError> {
+    let mut ledger = Ledger::default();
+    let sql = "SELECT key FROM tracks WHERE video = $1 AND kind = 'ocr' AND machine ORDER BY key";
+    for row in tx.rows(sql, values![video]).await? {
+        remove(tx, row.get("key")?, &mut ledger).await?;
+    }
+    if !read.cues.is_empty()
+        && let Some(track) = insert_track(tx, video, &read.track, String::new()).await?
+    {
+        let cues = read.cues.iter().map(|it| NewCue { line: &it.line, region: Some(it.region) });
+        let mut cues: Vec<NewCue> = cues.collect();
+        cues.sort_by_key(|cue| cue.line.start_ms);
+        insert_cues(tx, track, &cues, &mut ledger).await?;
+    }
+    ledger.apply(tx, video).await
+}
+
 /// Adds `by` to the count of each word for each cue of a video: -1 when it is hidden, 1 when it is back. The video must be
 /// locked.
 pub(super) async fn count_video(tx: &mut Tx, video: Uuid, by: i64) -> Result<(), CatalogError> {
@@ -162,7 +181,12 @@ pub(super) async fn count_video(tx: &mut Tx, video: Uuid, by: i64) -> Result<(),
 
 /// Refuses a line with a negative start or without length.
 pub(super) fn check(subtitles: &Subtitles) -> Result<(), CatalogError> {
-    match subtitles.lines.iter().find(|line| line.start_ms < 0 || line.end_ms <= line.start_ms) {
+    check_lines(subtitles.lines.iter())
+}
+
+/// The same for lines without a track.
+pub(super) fn check_lines<'a>(mut lines: impl Iterator<Item = &'a Line>) -> Result<(), CatalogError> {
+    match lines.find(|line| line.start_ms < 0 || line.end_ms <= line.start_ms) {
         Some(bad) => {
             Err(CatalogError::Invalid(format!("{} to {} ms is no range", bad.start_ms, bad.end_ms).into()))
         }
@@ -200,26 +224,61 @@ async fn insert(
     subtitles: &Subtitles,
     ledger: &mut Ledger,
 ) -> Result<(), CatalogError> {
-    let Track { kind, language, provenance, is_machine } = &subtitles.track;
     let one_a_line = |warning: &String| format!("{}\n", warning.replace(['\r', '\n'], " "));
     let warnings: String = subtitles.warnings.iter().map(one_a_line).collect();
+    let Some(track) = insert_track(tx, video, &subtitles.track, warnings).await? else { return Ok(()) };
+    let mut cues: Vec<NewCue> = subtitles.lines.iter().map(|line| NewCue { line, region: None }).collect();
+    cues.sort_by_key(|cue| cue.line.start_ms);
+    insert_cues(tx, track, &cues, ledger).await
+}
+
+/// Inserts a track without cues; returns its key.
+async fn insert_track(
+    tx: &mut Tx,
+    video: Uuid,
+    track: &Track,
+    warnings: String,
+) -> Result<Option<i64>, CatalogError> {
+    let Track { kind, language, provenance, is_machine } = track;
     let sql = "INSERT INTO tracks (video, kind, language, provenance, machine, warnings) \
                VALUES ($1, $2, $3, $4, $5, $6) RETURNING key";
     let kind = cue_kind_name(*kind);
     let values = values![video, kind, language.as_str(), provenance.as_str(), *is_machine, warnings];
-    let Some(row) = tx.row(sql, values).await? else { return Ok(()) };
-    let track: i64 = row.get("key")?;
-    let mut lines: Vec<&Line> = subtitles.lines.iter().collect();
-    lines.sort_by_key(|line| line.start_ms);
-    let row = |(place, line): (i64, &Line)| -> Vec<Value> {
-        let words = words(&line.text).join(" ");
+    tx.row(sql, values).await?.map(|row| row.get("key")).transpose()
+}
+
+/// A cue to insert.
+struct NewCue<'a> {
+    line: &'a Line,
+    region: Option<CueBox>,
+}
+
+/// Inserts the cues of a track, which are in order of start.
+async fn insert_cues(
+    tx: &mut Tx,
+    track: i64,
+    cues: &[NewCue<'_>],
+    ledger: &mut Ledger,
+) -> Result<(), CatalogError> {
+    let row = |(place, cue): (i64, &NewCue<'_>)| -> Vec<Value> {
+        let Line { start_ms, end_ms, text } = cue.line;
+        let words = words(text).join(" ");
         ledger.count(&words, 1);
-        let (start_ms, end_ms, text) = (line.start_ms, line.end_ms, line.text.as_str());
-        values![Uuid::now_v7(), track, place, start_ms, end_ms, text, words]
+        let mut row = values![Uuid::now_v7(), track, place, *start_ms, *end_ms, text.as_str(), words];
+        row.extend(sides(cue.region));
+        row
     };
-    let rows = (0..).zip(lines).map(row).collect();
-    tx.insert("INSERT INTO cues (id, track, place, start_ms, end_ms, text, words)", rows, "").await?;
+    let rows = (0..).zip(cues).map(row).collect();
+    let head = "INSERT INTO cues (id, track, place, start_ms, end_ms, text, words, box_left, box_top, box_width, \
+                box_height)";
+    tx.insert(head, rows, "").await?;
     Ok(())
+}
+
+/// The values of the columns `box_…`.
+pub(super) fn sides(region: Option<CueBox>) -> [Value; 4] {
+    let sides = region.map(|it| [it.left, it.top, it.width, it.height]);
+    [0, 1, 2, 3].map(|side| Value::Real(sides.map(|sides| sides[side])))
 }
 
 /// Consequences of stored and deleted tracks, applied at the end of the transaction.

@@ -37,6 +37,7 @@ mod passages;
 mod postgres;
 mod range_vectors;
 mod ranges;
+mod readings;
 mod reel_links;
 mod reels;
 mod refusals;

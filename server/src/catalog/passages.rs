@@ -13,7 +13,7 @@ use super::tables::{jobs, spans, tracks, videos};
 use super::types::*;
 use super::view::View;
 use super::wake::News;
-use crate::subtitles::passages::passages;
+use crate::subtitles::passages::{passages, passages_on_screen};
 use crate::subtitles::words::words;
 use crate::terms::{KeySet, Level, SpanKey};
 
@@ -24,10 +24,10 @@ pub(super) async fn make(tx: &mut Tx, video: Uuid) -> Result<(), CatalogError> {
     let Some(row) = tx.row(sql, values![video]).await? else { return Ok(()) };
     let offset = row.get::<Option<i64>>("media_offset_ms")?.unwrap_or(0);
     let clock = Clock { video, offset, duration_ms: row.get("duration_ms")? };
-    let sql = "SELECT t.key FROM tracks t WHERE t.video = $1 \
+    let sql = "SELECT t.key, t.kind, t.language, t.provenance, t.machine FROM tracks t WHERE t.video = $1 \
                AND NOT EXISTS (SELECT 1 FROM passages p WHERE p.track = t.key) ORDER BY t.key";
     for row in tx.rows(sql, values![video]).await? {
-        make_of(tx, &clock, row.get("key")?).await?;
+        make_of(tx, &clock, row.get("key")?, tracks::from_row(&row)?.kind).await?;
     }
     Ok(())
 }
@@ -39,13 +39,14 @@ struct Clock {
     duration_ms: i64,
 }
 
-async fn make_of(tx: &mut Tx, clock: &Clock, track: i64) -> Result<(), CatalogError> {
+async fn make_of(tx: &mut Tx, clock: &Clock, track: i64, kind: CueKind) -> Result<(), CatalogError> {
     let Clock { video, offset, duration_ms } = *clock;
     let sql = "SELECT start_ms, end_ms, text FROM cues WHERE track = $1 ORDER BY place";
     let lines = tx.rows(sql, values![track]).await?;
     let lines = lines.iter().map(tracks::line).collect::<Result<Vec<Line>, _>>()?;
     let (mut rows, mut texts): (Vec<Vec<Value>>, Vec<(Uuid, String)>) = (Vec::new(), Vec::new());
-    for passage in passages(&lines) {
+    let passages = if kind == CueKind::Ocr { passages_on_screen(&lines) } else { passages(&lines) };
+    for passage in passages {
         let of_passage = &lines[passage];
         let text = of_passage.iter().map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n");
         let start_ms = of_passage.iter().map(|line| line.start_ms).min().unwrap_or(0) - offset;

@@ -25,7 +25,7 @@ const COLUMNS: &str = "s.id, s.at_ms, s.key, s.key_name, s.kind, s.space, s.text
 /// Columns of `search_hits h`.
 pub(super) const HIT_COLUMNS: &str = "h.search, h.rank, h.span, h.video AS hit_video, h.level, h.start_ms AS hit_start_ms, \
     h.end_ms AS hit_end_ms, h.inside, h.score, h.visual_score, h.visual_rank, h.visual_z, h.spoken_score, \
-    h.spoken_rank, h.spoken_z, h.full_video_score, h.full_video_rank, h.full_video_z";
+    h.spoken_rank, h.spoken_z, h.screen_score, h.screen_rank, h.screen_z, h.full_video_score, h.full_video_rank, h.full_video_z";
 
 impl Catalog {
     /// Stores pages of answers, the first pages of their searches before later ones. A later page whose search is not in the
@@ -37,8 +37,8 @@ impl Catalog {
         let pages: Vec<&NewSearchPage> = pages.iter().filter(|page| known.contains(&page.search)).collect();
         let hits = pages.iter().flat_map(|page| page.hits.iter().map(|hit| hit_values(page.search, hit)));
         let head = "INSERT INTO search_hits (search, rank, span, video, level, start_ms, end_ms, inside, score, \
-                    visual_score, visual_rank, visual_z, spoken_score, spoken_rank, spoken_z, full_video_score, \
-                    full_video_rank, full_video_z)";
+                    visual_score, visual_rank, visual_z, spoken_score, spoken_rank, spoken_z, screen_score, \
+                    screen_rank, screen_z, full_video_score, full_video_rank, full_video_z)";
         tx.insert(head, hits.collect(), "ON CONFLICT (search, rank, span) DO NOTHING").await?;
         for page in pages.iter().filter(|page| page.first.is_none()) {
             let sql = "UPDATE searches SET hits = $2, exhausted = $3 WHERE id = $1 AND hits <= $2";
@@ -247,7 +247,7 @@ fn hit_values(search: Uuid, hit: &SearchHit) -> Vec<Value> {
         hit.inside,
         hit.score,
     ];
-    for source in [hit.visual, hit.spoken, hit.full_video] {
+    for source in [hit.visual, hit.spoken, hit.screen, hit.full_video] {
         row.extend(values![
             Value::Real(source.map(|it| it.score)),
             source.map(|it| it.rank),
@@ -332,6 +332,7 @@ pub(super) fn hit(row: &Row) -> Result<SearchHit, CatalogError> {
         score: row.get("score")?,
         visual: source("visual")?,
         spoken: source("spoken")?,
+        screen: source("screen")?,
         full_video: source("full_video")?,
     })
 }

@@ -9,10 +9,12 @@ use super::types::*;
 use super::view::View;
 
 /// Cues and passages as one shape. A cue's times are on the container's clock, a passage's are the video's.
-const CUES: &str = "SELECT c.id, t.kind, t.language, t.provenance, t.machine, c.start_ms, c.end_ms, c.text \
+const CUES: &str = "SELECT c.id, t.kind, t.language, t.provenance, t.machine, c.start_ms, c.end_ms, c.text, \
+                    c.box_left, c.box_top, c.box_width, c.box_height \
                     FROM tracks t JOIN cues c ON c.track = t.key JOIN visible_videos v ON v.id = t.video \
                     WHERE t.video = $1 AND (c.start_ms, c.id) > ($2, $3)";
-const PASSAGES: &str = "SELECT c.id, t.kind, t.language, t.provenance, t.machine, c.start_ms, c.end_ms, p.text \
+const PASSAGES: &str = "SELECT c.id, t.kind, t.language, t.provenance, t.machine, c.start_ms, c.end_ms, p.text, \
+                        NULL AS box_left, NULL AS box_top, NULL AS box_width, NULL AS box_height \
                         FROM tracks t JOIN passages p ON p.track = t.key JOIN spans c ON c.key = p.span \
                         JOIN visible_videos v ON v.id = t.video \
                         WHERE t.video = $1 AND (c.start_ms, c.id) > ($2, $3)";
@@ -62,7 +64,10 @@ impl View<'_> {
         values.push(limit.into());
         sql.push_str(&format!(" ORDER BY c.start_ms, c.id LIMIT ${}", values.len()));
         let found = self.rows(Sql::Built(sql), values).await?;
-        let cue = |row: &Row| Ok(Cue { id: row.get("id")?, track: tracks::from_row(row)?, line: line(row)? });
+        let cue = |row: &Row| {
+            let (track, region) = (tracks::from_row(row)?, tracks::region(row)?);
+            Ok(Cue { id: row.get("id")?, track, line: line(row)?, region })
+        };
         found.iter().map(cue).collect()
     }
 }

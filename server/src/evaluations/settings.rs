@@ -74,7 +74,7 @@ impl Settings {
             filter: query.filter.as_ref().map(Filter::parse).transpose()?,
             exclude: Exclude { itself: true, same_video: false },
             fusion: Fusion { mode: None, alpha: 0.5 },
-            sources: Sources { visual: true, spoken: false, by_default: false },
+            sources: Sources { visual: true, spoken: false, screen: false, by_default: false },
             weights: Weights::default(),
             overflow: Overflow::Window,
             aggregation: Aggregation::default(),

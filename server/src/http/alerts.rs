@@ -19,7 +19,7 @@ use crate::app::{App, Authorized};
 use crate::catalog::{
     Alert, AlertHit, AlertMatch, CatalogError, LARGEST_SEARCH, MOST_ALERT_HITS, MOST_ALERT_WEBHOOKS, NewAlert,
 };
-use crate::search::Request;
+use crate::search::{Request, Sources};
 use crate::terms::Level;
 
 /// Attempts to change an alert without a condition, while others change it.
@@ -156,8 +156,9 @@ fn check_score(request: &Request, min_score: Option<f64>) -> Result<(), ApiError
     if !(-1e6..=1e6).contains(&least) {
         return Err(ApiError::invalid("/min_score", "must be from -1000000 to 1000000"));
     }
-    if request.sources.visual && request.sources.spoken {
-        let detail = "scores of two sources are ranks; name one source in `search.sources`";
+    let Sources { visual, spoken, screen, .. } = request.sources;
+    if [visual, spoken, screen].into_iter().filter(|it| *it).count() > 1 {
+        let detail = "scores of several sources are ranks; name one source in `search.sources`";
         return Err(ApiError::invalid("/min_score", detail));
     }
     Ok(())

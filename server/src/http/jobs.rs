@@ -47,7 +47,8 @@ pub(super) struct JobOut {
     state: JobState,
     /// Current stage: `probe`, `decode`, `features` (cached frames instead of decoding), `finish` or `done`; of an export
     /// `probe`, `film`, `join`, `write` or `done`; of an evaluation `search`, `finish` or `done`; of a map
-    /// `read`, `project`, `place` or `done`; of a transcription `listen`, `finish` or `done`. Empty if no worker runs the
+    /// `read`, `project`, `place` or `done`; of a transcription `listen`, `finish` or `done`; of text on screen `read`,
+    /// `finish` or `done`. Empty if no worker runs the
     /// job.
     stage: String,
     /// Fraction of the work done, 0 to 1.

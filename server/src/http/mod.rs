@@ -26,6 +26,7 @@ mod names;
 mod operation;
 mod page;
 mod ranges;
+mod read_text;
 mod reel_links;
 mod reels;
 mod resegment;
@@ -79,7 +80,7 @@ use error::{ApiError, REQUEST_ID};
 pub use search::stored_search;
 
 /// The documented routes of every room.
-fn rooms() -> [OpenApiRouter<Arc<App>>; 30] {
+fn rooms() -> [OpenApiRouter<Arc<App>>; 31] {
     [
         search::routes(),
         searches::routes(),
@@ -93,6 +94,7 @@ fn rooms() -> [OpenApiRouter<Arc<App>>; 30] {
         subtitles::routes(),
         transcript::routes(),
         transcribe::routes(),
+        read_text::routes(),
         timeline::routes(),
         media::routes(),
         sprites::routes(),

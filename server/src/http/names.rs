@@ -1,7 +1,10 @@
-//! Names in the API for states and kinds that other rooms own. They only describe the values in the OpenAPI file: those
-//! rooms do not know it.
+//! Names in the API for states and kinds that other rooms own, which only describe the values in the OpenAPI file: those
+//! rooms do not know it. And boxes of lines on screen.
 
+use serde::Serialize;
 use utoipa::ToSchema;
+
+use crate::catalog::CueBox;
 
 /// State of a video. `pending`: stored, not yet searchable. `ready`: searchable. `failed`: the ingest failed; its job has
 /// the reason.
@@ -125,6 +128,31 @@ pub(super) enum DatabaseName {
 #[expect(dead_code, reason = "describes a body in the OpenAPI file")]
 #[schema(value_type = String, format = Binary)]
 pub(super) struct FileBytes(Vec<u8>);
+
+/// Where a line stands on screen, as fractions of the picture, 0 to 1.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[schema(as = TextBox)]
+pub(super) struct BoxOut {
+    /// The left edge.
+    #[schema(minimum = 0, maximum = 1)]
+    left: f64,
+    /// The upper edge.
+    #[schema(minimum = 0, maximum = 1)]
+    top: f64,
+    /// The width.
+    #[schema(minimum = 0, maximum = 1)]
+    width: f64,
+    /// The height.
+    #[schema(minimum = 0, maximum = 1)]
+    height: f64,
+}
+
+impl From<CueBox> for BoxOut {
+    fn from(of: CueBox) -> BoxOut {
+        let CueBox { left, top, width, height } = of;
+        BoxOut { left, top, width, height }
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -144,7 +144,7 @@ impl TimelineQuery {
             filter: None,
             exclude: Exclude { itself: false, same_video: false },
             fusion: Fusion { mode: None, alpha: 0.5 },
-            sources: Sources { visual: true, spoken: false, by_default: false },
+            sources: Sources { visual: true, spoken: false, screen: false, by_default: false },
             weights: Weights::default(),
             overflow: Overflow::Window,
             aggregation: Aggregation::default(),

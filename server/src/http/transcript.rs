@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::conditional;
 use super::error::ApiError;
 use super::extract::{self, Id, Json, Params};
-use super::names::TrackKindName;
+use super::names::{BoxOut, TrackKindName};
 use super::search::seconds;
 use super::videos::found;
 use crate::app::{App, Authorized};
@@ -66,6 +66,9 @@ struct TranscriptLine {
     provenance: String,
     /// Whether a program wrote its track.
     machine: bool,
+    /// Where a line of kind `ocr` stands on screen.
+    #[serde(rename = "box", skip_serializing_if = "Option::is_none")]
+    region: Option<BoxOut>,
 }
 
 impl TranscriptLine {
@@ -74,7 +77,8 @@ impl TranscriptLine {
         let Track { kind, language, provenance, is_machine: machine } = cue.track;
         let at = |ms: i64| seconds((ms - offset_ms).max(0));
         let (start, end) = (at(cue.line.start_ms), at(cue.line.end_ms));
-        TranscriptLine { id: cue.id, start, end, text: cue.line.text, kind, language, provenance, machine }
+        let (text, region) = (cue.line.text, cue.region.map(BoxOut::from));
+        TranscriptLine { id: cue.id, start, end, text, kind, language, provenance, machine, region }
     }
 }
 

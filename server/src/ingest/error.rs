@@ -1,6 +1,7 @@
 //! Errors of an ingest.
 
 use reprise_encoders::EncodeError;
+use reprise_encoders::screen_text::TesseractError;
 use reprise_encoders::video::VideoError;
 
 use crate::catalog::CatalogError;
@@ -26,6 +27,9 @@ pub enum IngestError {
     /// A model failed to encode it.
     #[error(transparent)]
     Encode(#[from] EncodeError),
+    /// Text on screen can't be read.
+    #[error(transparent)]
+    Reader(#[from] TesseractError),
     /// The features of its frames could not be written or read.
     #[error(transparent)]
     Features(#[from] FeaturesError),

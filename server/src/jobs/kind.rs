@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use reprise_encoders::screen_text::installed_tesseract;
 use tokio::sync::Semaphore;
 
 use super::error::JobError;
@@ -44,6 +45,8 @@ pub enum Need {
     Decoder,
     /// A model or service that writes down speech.
     Transcriber,
+    /// A Tesseract with languages.
+    TextReader,
 }
 
 impl Need {
@@ -51,6 +54,7 @@ impl Need {
     pub fn is_met(self, app: &App) -> bool {
         match self {
             Need::Transcriber => app.speech.is_some(),
+            Need::TextReader => installed_tesseract().is_ok_and(|it| !it.languages.is_empty()),
             Need::Decoder => reprise_encoders::video::ffmpeg::can_decode(),
         }
     }

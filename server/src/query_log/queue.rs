@@ -135,6 +135,7 @@ mod tests {
             score: 0.5,
             visual: None,
             spoken: None,
+            screen: None,
             full_video: None,
         };
         let search = Uuid::now_v7();

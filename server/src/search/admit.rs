@@ -64,7 +64,7 @@ pub(super) fn admit_next<'a>(
 }
 
 fn passages(app: &App, request: &Request) -> Result<Option<Admission>, SearchError> {
-    let space = app.spaces.active(QueryKind::Spoken).filter(|_| request.sources.spoken);
+    let space = app.spaces.active(QueryKind::Spoken).filter(|_| request.sources.have_cues());
     let admitted = space.map(|space| space.pool.admit().map(|permit| Admission { space, permit }));
     Ok(admitted.transpose()?)
 }

@@ -201,7 +201,7 @@ mod tests {
             id: Some(Uuid::from_u128(1)),
             space: "tiny".to_owned(),
             visual: Some(vectors(windows, dim)),
-            spoken: Some(SpokenQuery { text: "bias".to_owned(), meaning }),
+            spoken: Some(SpokenQuery { text: "bias".to_owned(), in_speech: true, on_screen: true, meaning }),
             filter: Some(Filter::parse(&json!({"field": "title", "eq": "a"})).unwrap()),
             levels: Levels::Clip,
             exclude: Exclude { itself: true, same_video: false },
@@ -221,7 +221,10 @@ mod tests {
                 merge_adjacent: false,
                 explain: false,
             },
-            info: QueryInfo { weights: Weights { visual: Some(1.0), spoken: Some(0.1) }, ..info },
+            info: QueryInfo {
+                weights: Weights { visual: Some(1.0), spoken: Some(0.1), screen: Some(0.2) },
+                ..info
+            },
         };
         Cursor { plan, after: end.unwrap() }
     }

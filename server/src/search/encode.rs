@@ -516,7 +516,7 @@ impl QueryInfo {
             truncated: windows.truncated,
             frames: 0,
             fusion: None,
-            weights: Weights { visual: Some(1.0), spoken: None },
+            weights: Weights { visual: Some(1.0), ..Weights::default() },
         }
     }
 
@@ -530,7 +530,7 @@ impl QueryInfo {
             truncated: false,
             frames,
             fusion: None,
-            weights: Weights { visual: Some(1.0), spoken: None },
+            weights: Weights { visual: Some(1.0), ..Weights::default() },
         }
     }
 }

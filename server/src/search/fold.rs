@@ -138,10 +138,10 @@ pub(super) fn shown(entry: Match) -> Match {
     entry
 }
 
-/// Lets the moment lead its entry: it shows the event, and the clip around it much else. A clip that subtitles speak for
-/// leads its moments, because the words belong to the whole clip. Place, rank, score and strength stay.
+/// Lets the moment lead its entry: it shows the event, and the clip around it much else. A clip that subtitles or text on screen
+/// speak for leads its moments, because the words belong to the whole clip. Place, rank, score and strength stay.
 fn lead(entry: Match) -> Match {
-    let is_spoken = entry.evidence.iter().any(|it| it.source == Source::Spoken);
+    let is_spoken = entry.evidence.iter().any(|it| matches!(it.source, Source::Spoken | Source::Screen));
     let Some(at) = place_of_moment(&entry).filter(|_| !is_spoken) else { return entry };
     let (rank, score, weak, similarity) = (entry.rank, entry.score, entry.weak, entry.similarity);
     let mut clip = Match { similarity: None, ..entry };

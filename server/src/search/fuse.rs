@@ -32,16 +32,13 @@ pub(super) fn add_visual_evidence(matches: &mut [Match]) {
 /// Factor on a quotation's score. At equal weights it then ranks above a span that both sources rank high.
 const QUOTATION: f32 = 2.0;
 
-/// Fuses two rankings, best first. The score is the sum over sources of weight / (60 + rank). Evidence keeps the ranks.
+/// Fuses rankings, best first; `spoken` has those of speech and of text on screen, each in order. The score is the sum over
+/// sources of weight / (60 + rank). Evidence keeps the ranks.
 ///
 /// A quotation counts twice. If a clip has spoken evidence, its best moment counts for the clip.
-pub(super) fn fuse(mut visual: Vec<Match>, mut spoken: Vec<Match>, weights: Weights) -> Vec<Match> {
-    let share = |weight: Option<f32>, index: usize| weight.unwrap_or(0.0) * reciprocal_rank(index);
+pub(super) fn fuse(mut visual: Vec<Match>, spoken: Vec<Match>, weights: Weights) -> Vec<Match> {
     visual.iter_mut().enumerate().for_each(|(index, it)| it.score = share(weights.visual, index));
-    for (index, it) in spoken.iter_mut().enumerate() {
-        let times = if is_quoted(it) { QUOTATION } else { 1.0 };
-        it.score = times * share(weights.spoken, index);
-    }
+    let spoken = one_a_span(spoken, weights);
     let places = SpokenPlaces::of(&spoken);
     let mut fused = spoken;
     for (index, found) in visual.into_iter().enumerate() {
@@ -64,6 +61,36 @@ pub(super) fn fuse(mut visual: Vec<Match>, mut spoken: Vec<Match>, weights: Weig
         other.score.total_cmp(&one.score).then(one.span.span.key.cmp(&other.span.span.key))
     });
     fused
+}
+
+fn share(weight: Option<f32>, index: usize) -> f32 {
+    weight.unwrap_or(0.0) * reciprocal_rank(index)
+}
+
+/// Scores what is said and what is written. A span that has both is one match with the evidence of both.
+fn one_a_span(spoken: Vec<Match>, weights: Weights) -> Vec<Match> {
+    let (mut said, mut written) = (0, 0);
+    let mut places: HashMap<SpanKey, usize> = HashMap::new();
+    let mut joined: Vec<Match> = Vec::with_capacity(spoken.len());
+    for mut found in spoken {
+        let is_written = found.evidence.iter().any(|it| it.source == Source::Screen);
+        let (weight, rank) =
+            if is_written { (weights.screen, &mut written) } else { (weights.spoken, &mut said) };
+        let times = if is_quoted(&found) { QUOTATION } else { 1.0 };
+        found.score = times * share(weight, *rank);
+        *rank += 1;
+        match places.get(&found.span.span.key) {
+            Some(place) => {
+                joined[*place].score += found.score;
+                joined[*place].evidence.append(&mut found.evidence);
+            }
+            None => {
+                places.insert(found.span.span.key, joined.len());
+                joined.push(found);
+            }
+        }
+    }
+    joined
 }
 
 /// Adds visual evidence to a clip that subtitles speak for: its own, or that of its best moment.
@@ -229,7 +256,8 @@ pub(super) mod tests {
         for (index, cue) in cues.iter_mut().enumerate() {
             // A start of 100 or more marks a quotation.
             let quoted = cue.span.span.start_ms >= 100;
-            let excerpt = Some(Excerpt { snippet: Snippet::default(), start_ms: 0, end_ms: 1, quoted });
+            let excerpt =
+                Some(Excerpt { snippet: Snippet::default(), start_ms: 0, end_ms: 1, quoted, region: None });
             cue.evidence.push(Evidence {
                 source: Source::Spoken,
                 score: 7.0,
@@ -238,7 +266,7 @@ pub(super) mod tests {
                 excerpt,
             });
         }
-        let weights = Weights { visual: Some(weights[0]), spoken: Some(weights[1]) };
+        let weights = Weights { visual: Some(weights[0]), spoken: Some(weights[1]), screen: None };
         let fused = fuse(matches, cues, weights);
         let got: Vec<(i64, Vec<Source>)> = fused
             .iter()
@@ -279,6 +307,22 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn what_is_said_and_written_counts_twice() {
+        let of = |source: Source, start_ms: i64| {
+            let evidence = Evidence { source, score: 1.0, z: None, rank: 1, excerpt: None };
+            Match { evidence: vec![evidence], ..found(1, start_ms, start_ms + 1000, 0.5) }
+        };
+        let spoken =
+            [of(Source::Spoken, 0), of(Source::Spoken, 1), of(Source::Screen, 1), of(Source::Screen, 2)];
+        let weights = Weights { visual: None, spoken: Some(1.0), screen: Some(0.5) };
+        let fused = fuse(Vec::new(), spoken.to_vec(), weights);
+        let starts: Vec<(i64, usize)> =
+            fused.iter().map(|it| (it.span.span.start_ms, it.evidence.len())).collect();
+        assert_eq!(starts, [(1, 2), (0, 1), (2, 1)]);
+        assert_eq!(fused[2].score, 0.5 * reciprocal_rank(1));
+    }
+
+    #[test]
     fn a_moment_counts_for_the_clip_with_spoken_evidence() {
         let moment = |start_ms: i64, end_ms: i64, score: f32| {
             let mut found = found(1, start_ms, end_ms, score);
@@ -291,7 +335,7 @@ pub(super) mod tests {
         add_visual_evidence(&mut visual);
         let evidence = vec![Evidence { source: Source::Spoken, score: 7.0, z: None, rank: 1, excerpt: None }];
         let spoken = vec![Match { evidence, ..clip }];
-        let fused = fuse(visual, spoken, Weights { visual: Some(1.0), spoken: Some(1.0) });
+        let fused = fuse(visual, spoken, Weights { visual: Some(1.0), spoken: Some(1.0), screen: None });
         let got: Vec<(i64, usize, Option<i64>)> =
             fused.iter().map(|it| (it.span.span.start_ms, it.evidence.len(), it.peak_ms)).collect();
         assert_eq!(got, [(10_000, 2, Some(12_000)), (13_500, 1, Some(14_500)), (15_000, 1, Some(16_000))]);

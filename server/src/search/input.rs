@@ -1,4 +1,4 @@
-//! Input for the ranking of one page, beside the plan: allowed keys, and hits in subtitles.
+//! Input for the ranking of one page, beside the plan: allowed keys, and hits in subtitles and text on screen.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,9 +25,9 @@ pub struct RankInput {
     pub(super) keys: Option<KeySet>,
     /// The videos of these keys, for shared engines, which filter by video where keys are many. `None` if not computed.
     pub(super) videos: Option<Arc<[VideoNumber]>>,
-    /// Hits in subtitles. `None`: subtitles are not part of the ranking.
+    /// Hits in subtitles and text on screen, each in order. `None`: they are not part of the ranking.
     pub(super) spoken: Option<Vec<SpokenHit>>,
-    /// Hits in subtitles for the full videos beside clips.
+    /// The same for the full videos beside clips.
     pub(super) spoken_of_videos: Option<Vec<SpokenHit>>,
     /// The catalog's newest change.
     pub(super) newest: i64,
@@ -69,7 +69,7 @@ impl RankInput {
         Ok(input)
     }
 
-    /// Whether subtitles were searched and none matched.
+    /// Whether no subtitle and no text on screen matched.
     pub(super) fn found_nothing_spoken(&self) -> bool {
         let is_empty = |hits: &Option<Vec<SpokenHit>>| hits.as_ref().is_none_or(Vec::is_empty);
         is_empty(&self.spoken) && is_empty(&self.spoken_of_videos)

@@ -139,6 +139,7 @@ fn hit(found: &Match, inside: bool) -> SearchHit {
         score: found.score.into(),
         visual: source(Source::Visual),
         spoken: source(Source::Spoken),
+        screen: source(Source::Screen),
         full_video: source(Source::FullVideo),
     }
 }

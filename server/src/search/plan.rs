@@ -34,7 +34,7 @@ pub struct SearchPlan {
     /// Query vectors. `None`: the search compares no frames. The cursor stores them as bytes.
     #[serde(skip)]
     pub(super) visual: Option<RoundedVectors>,
-    /// `None`: subtitles are not part of the ranking.
+    /// `None`: neither subtitles nor text on screen are part of the ranking.
     pub(super) spoken: Option<SpokenQuery>,
     pub(super) filter: Option<Filter>,
     pub(super) levels: Levels,
@@ -154,7 +154,7 @@ impl SearchPlan {
         })
     }
 
-    /// Drops subtitles if none match. Then the visual source gets weight 1 if it had 0.
+    /// Drops subtitles and text on screen if none match. Then the visual source gets weight 1 if it had 0.
     fn settle(mut self, input: RankInput) -> (SearchPlan, RankInput) {
         if self.visual.is_none() || self.spoken.is_none() || !input.found_nothing_spoken() {
             return (self, input);

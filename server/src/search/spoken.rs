@@ -1,4 +1,5 @@
-//! The subtitle ranking: cues matched by words and passages matched by meaning, each mapped to its span.
+//! The rankings of subtitles and of text on screen: cues matched by words and passages matched by meaning, each mapped to
+//! its span.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +12,7 @@ use super::error::SearchError;
 use super::fuse::FUSED_DEPTH;
 use super::query_vectors;
 use super::rounded::RoundedVectors;
-use super::types::{Evidence, Excerpt, Query, Request, Source, Weights};
+use super::types::{Evidence, Excerpt, Query, Request, Source, Sources, Weights};
 use crate::app::Authorized;
 use crate::catalog::{CueHit, CueKind, CueQuery, CueScope, PassageHit};
 use crate::models::LoadedSpace;
@@ -19,16 +20,29 @@ use crate::subtitles::snippet::Snippet;
 use crate::terms::{Aggregation, Collection, KeySet, Level, SpanKey};
 use crate::vectors::{Allowed, Ask};
 
-/// The kind of cue that the source `spoken` searches.
-const CUES: CueKind = CueKind::Speech;
+/// A source that searches cues of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct CueSource {
+    source: Source,
+    kind: CueKind,
+}
+
+const SPOKEN: CueSource = CueSource { source: Source::Spoken, kind: CueKind::Speech };
+const SCREEN: CueSource = CueSource { source: Source::Screen, kind: CueKind::Ocr };
 
 /// If the vocabulary misses a greater share of the query's words, the visual source gets weight 0 by default.
 const MOST_MISSED: f64 = 0.5;
 
-/// The text to search for in subtitles.
+/// The text to search for in subtitles and on screen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct SpokenQuery {
     pub(super) text: String,
+    /// Whether subtitles are searched.
+    #[serde(default = "yes")]
+    pub(super) in_speech: bool,
+    /// Whether text on screen is searched.
+    #[serde(default)]
+    pub(super) on_screen: bool,
     /// Its vectors, if a passage model is loaded. The cursor stores them as bytes.
     #[serde(skip)]
     pub(super) meaning: Option<Meaning>,
@@ -42,21 +56,27 @@ pub(super) struct Meaning {
     pub(super) vectors: RoundedVectors,
 }
 
-/// Makes the query for subtitles. `None` if the request does not search them.
+/// Cursors of before there was text on screen search subtitles.
+fn yes() -> bool {
+    true
+}
+
+/// Makes the query for cues. `None` if the request does not search them.
 pub(super) async fn query(
     app: &Authorized,
     request: &Request,
     passages: Option<Admission>,
 ) -> Result<Option<SpokenQuery>, SearchError> {
     let text = match (&request.query, &request.modification) {
-        (Query::Text(text), _) | (_, Some(text)) if request.sources.spoken => text,
+        (Query::Text(text), _) | (_, Some(text)) if request.sources.have_cues() => text,
         _ => return Ok(None),
     };
     let meaning = match passages {
         Some(admission) => Some(meaning(app, admission, text, request.overflow).await?),
         None => None,
     };
-    Ok(Some(SpokenQuery { text: text.clone(), meaning }))
+    let Sources { spoken: in_speech, screen: on_screen, .. } = request.sources;
+    Ok(Some(SpokenQuery { text: text.clone(), in_speech, on_screen, meaning }))
 }
 
 async fn meaning(
@@ -76,9 +96,11 @@ async fn meaning(
 
 /// The weight of each source. `visual`: whether frames are compared.
 pub(super) fn weights(request: &Request, space: &LoadedSpace, visual: bool) -> Weights {
-    let spoken = request.sources.spoken.then(|| request.weights.spoken.unwrap_or(1.0));
-    let by_default = || if spoken.is_some() && misses_most(request, space) { 0.0 } else { 1.0 };
-    Weights { visual: visual.then(|| request.weights.visual.unwrap_or_else(by_default)), spoken }
+    let sources = request.sources;
+    let spoken = sources.spoken.then(|| request.weights.spoken.unwrap_or(1.0));
+    let screen = sources.screen.then(|| request.weights.screen.unwrap_or(1.0));
+    let by_default = || if sources.have_cues() && misses_most(request, space) { 0.0 } else { 1.0 };
+    Weights { visual: visual.then(|| request.weights.visual.unwrap_or_else(by_default)), spoken, screen }
 }
 
 /// Whether the space's vocabulary misses over half of the query's words.
@@ -97,26 +119,40 @@ pub(super) struct SpokenHit {
     pub(super) evidence: Evidence,
 }
 
-/// The best [`FUSED_DEPTH`] spans of `level`: by the words of their cues, and by the meaning of their passages if a
-/// passage model is loaded.
+/// The hits of each source of cues that is searched, ranked for themselves.
 pub(super) async fn hits(
     app: &Authorized,
     query: &SpokenQuery,
     level: Level,
     only: Option<KeySet>,
 ) -> Result<Vec<SpokenHit>, SearchError> {
+    let mut hits = Vec::new();
+    for (of, is_searched) in [(SPOKEN, query.in_speech), (SCREEN, query.on_screen)] {
+        if is_searched {
+            let scope = CueScope { kind: of.kind, level, only: only.as_ref() };
+            let found = hits_of(app, query, scope).await?;
+            hits.extend(found.into_iter().map(|hit| hit.of(of.source)));
+        }
+    }
+    Ok(hits)
+}
+
+/// The best [`FUSED_DEPTH`] spans of a scope: by the words of their cues, and by the meaning of their passages if a
+/// passage model is loaded.
+async fn hits_of(
+    app: &Authorized,
+    query: &SpokenQuery,
+    scope: CueScope<'_>,
+) -> Result<Vec<SpokenHit>, SearchError> {
     let words = CueQuery::new(&query.text);
     let lexical = match words.is_empty() {
         true => Vec::new(),
-        false => {
-            let scope = CueScope { kind: CUES, level, only: only.as_ref() };
-            app.view().cue_hits(&words, &scope, FUSED_DEPTH).await?
-        }
+        false => app.view().cue_hits(&words, &scope, FUSED_DEPTH).await?,
     };
     let weights: Vec<f32> = lexical.iter().map(|hit| weight(hit, &words)).collect();
     let lexical: Vec<SpokenHit> = lexical.into_iter().map(|hit| of_cue(hit, &query.text, &words)).collect();
     let Some(meaning) = &query.meaning else { return Ok(ranked(lexical)) };
-    let semantic = passages(app, meaning, level, only).await?;
+    let semantic = passages(app, meaning, scope).await?;
     let semantic = semantic.into_iter().map(|(hit, score)| of_passage(hit, score, &query.text)).collect();
     Ok(ranked(both(lexical.into_iter().zip(weights).collect(), semantic)))
 }
@@ -125,15 +161,14 @@ pub(super) async fn hits(
 async fn passages(
     app: &Authorized,
     meaning: &Meaning,
-    level: Level,
-    only: Option<KeySet>,
+    scope: CueScope<'_>,
 ) -> Result<Vec<(PassageHit, f32)>, SearchError> {
     let space = app.spaces.named(&meaning.space).filter(|it| meaning.vectors.have(it.space.dim));
     let space = space.ok_or(SearchError::CursorGone)?;
-    let filter = match &only {
+    let filter = match scope.only {
         Some(only) => {
             let view = app.view();
-            Some(view.passages_within(CUES, only).await?)
+            Some(view.passages_within(scope.kind, only).await?)
         }
         None => None,
     };
@@ -142,16 +177,15 @@ async fn passages(
     let found = query_vectors::search(&app.vectors, at, meaning.vectors.vectors(), &ask).await?;
     let keys: Vec<SpanKey> = found.hits.iter().map(|hit| hit.key).collect();
     let scores: HashMap<SpanKey, f32> = found.hits.iter().map(|hit| (hit.key, hit.score)).collect();
-    let scope = CueScope { kind: CUES, level, only: only.as_ref() };
     let hits = app.view().passage_hits(&keys, &scope).await?;
     let scored = |hit: PassageHit| (scores.get(&hit.passage).copied().unwrap_or_default(), hit);
     Ok(hits.into_iter().map(scored).map(|(score, hit)| (hit, score)).collect())
 }
 
 fn of_cue(hit: CueHit, text: &str, words: &CueQuery) -> SpokenHit {
-    let (start_ms, end_ms) = (hit.start_ms, hit.end_ms);
+    let (start_ms, end_ms, region) = (hit.start_ms, hit.end_ms, hit.region);
     let quoted = hit.in_sequence && is_quotable(words);
-    let excerpt = Excerpt { snippet: Snippet::new(&hit.text, text), start_ms, end_ms, quoted };
+    let excerpt = Excerpt { snippet: Snippet::new(&hit.text, text), start_ms, end_ms, quoted, region };
     SpokenHit::new(hit.span, hit.score as f32, excerpt)
 }
 
@@ -162,7 +196,8 @@ fn is_quotable(query: &CueQuery) -> bool {
 
 fn of_passage(hit: PassageHit, score: f32, text: &str) -> SpokenHit {
     let (start_ms, end_ms) = (hit.start_ms, hit.end_ms);
-    let excerpt = Excerpt { snippet: Snippet::new(&hit.text, text), start_ms, end_ms, quoted: false };
+    let excerpt =
+        Excerpt { snippet: Snippet::new(&hit.text, text), start_ms, end_ms, quoted: false, region: None };
     SpokenHit::new(hit.span, score, excerpt)
 }
 
@@ -226,6 +261,11 @@ impl SpokenHit {
         SpokenHit { key, evidence: Evidence { source: Source::Spoken, score, z: None, rank: 0, excerpt } }
     }
 
+    fn of(mut self, source: Source) -> SpokenHit {
+        self.evidence.source = source;
+        self
+    }
+
     fn is_quotation(&self) -> bool {
         self.evidence.excerpt.as_ref().is_some_and(|excerpt| excerpt.quoted)
     }
@@ -243,7 +283,7 @@ mod tests {
             SpokenHit::new(
                 SpanKey::new(key),
                 score,
-                Excerpt { snippet, start_ms: 0, end_ms: 1, quoted: score > 1.0 },
+                Excerpt { snippet, start_ms: 0, end_ms: 1, quoted: score > 1.0, region: None },
             )
         };
         let lexical = lexical.iter().map(|it| (hit(*it, "cue"), it.1)).collect();

@@ -49,13 +49,17 @@ impl Backgrounds {
         match (evidence.source, nearest) {
             (Source::Visual, Some(nearest)) => (self.clips, nearest),
             (Source::Visual, None) => (self.visual(level), evidence.score),
-            (Source::Spoken, _) => (self.passages, evidence.score),
+            (Source::Spoken | Source::Screen, _) => (self.passages, evidence.score),
             (Source::FullVideo, _) => (self.videos, evidence.score),
         }
     }
 
     fn weak(&self, source: Source) -> f32 {
-        if self.of_text || source == Source::Spoken { WEAK_FOR_TEXT } else { WEAK_FOR_CLIPS }
+        if self.of_text || matches!(source, Source::Spoken | Source::Screen) {
+            WEAK_FOR_TEXT
+        } else {
+            WEAK_FOR_CLIPS
+        }
     }
 
     fn visual(&self, level: Level) -> Option<Background> {

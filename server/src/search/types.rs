@@ -9,7 +9,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::timings::Timings;
-use crate::catalog::{Filter, MetadataField, SpanWithVideo};
+use crate::catalog::{CueBox, Filter, MetadataField, SpanWithVideo};
 use crate::subtitles::snippet::Snippet;
 use crate::terms::{Aggregation, Level, QueryKind, SearchKind, SpanKey};
 
@@ -66,7 +66,7 @@ pub struct Request {
 impl Request {
     /// Whether subtitles alone may answer: the request searches them, and names neither a space nor the visual source.
     pub fn may_use_subtitles_only(&self) -> bool {
-        self.sources.spoken && self.space.is_none() && (self.sources.by_default || !self.sources.visual)
+        self.sources.have_cues() && self.space.is_none() && (self.sources.by_default || !self.sources.visual)
     }
 
     /// The kind of search.
@@ -221,10 +221,19 @@ impl Levels {
 pub struct Sources {
     /// Embeddings of frames.
     pub visual: bool,
-    /// Cues by their words, and passages by their meaning if a passage model is loaded.
+    /// Cues of speech by their words, and passages by their meaning if a passage model is loaded.
     pub spoken: bool,
+    /// The same for text on screen.
+    pub screen: bool,
     /// Whether the sources are the default.
     pub by_default: bool,
+}
+
+impl Sources {
+    /// Whether cues are searched.
+    pub fn have_cues(self) -> bool {
+        self.spoken || self.screen
+    }
 }
 
 /// Hits to leave out.
@@ -325,6 +334,9 @@ pub struct Weights {
     /// Subtitles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spoken: Option<f32>,
+    /// Text on screen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub screen: Option<f32>,
 }
 
 /// Source of evidence.
@@ -334,6 +346,8 @@ pub enum Source {
     Visual,
     /// Subtitles.
     Spoken,
+    /// Text on screen.
+    Screen,
     /// Cosine with the full video's own vector, before late interaction.
     FullVideo,
 }
@@ -350,12 +364,12 @@ pub struct Evidence {
     pub z: Option<f32>,
     /// Rank within the source, from 1.
     pub rank: usize,
-    /// The matching text, if it comes from subtitles.
+    /// The matching text, if it comes from subtitles or the screen.
     pub excerpt: Option<Excerpt>,
 }
 
-/// An excerpt of subtitles.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// An excerpt of subtitles, or of text on screen.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Excerpt {
     /// The text, with the query's words marked.
     pub snippet: Snippet,
@@ -365,6 +379,8 @@ pub struct Excerpt {
     pub end_ms: i64,
     /// Whether it contains the query word for word, and the query is too long for a chance match.
     pub quoted: bool,
+    /// Where its first line stands on screen; `None` for subtitles, and for passages.
+    pub region: Option<CueBox>,
 }
 
 /// One match.

@@ -1,5 +1,5 @@
-//! Passages: about half a minute of cues, cut at ends of sentences. A search by meaning finds a thought that spans
-//! several cues.
+//! Passages: about half a minute of cues, cut at ends of sentences; of text on screen, what appears together. A search by
+//! meaning finds a thought that spans several cues.
 
 use std::ops::Range;
 
@@ -15,6 +15,31 @@ const SILENCE_MS: i64 = 15_000;
 const OVERLAP_MS: i64 = 6_000;
 /// in at most this many cues.
 const OVERLAP_CUES: usize = 2;
+
+/// Lines on screen that start within this time of each other are one passage, such as a slide that is built up,
+const TOGETHER_MS: i64 = 2_000;
+/// up to this time after its first line,
+const LONGEST_APPEARANCE_MS: i64 = 20_000;
+/// and with at most so many lines.
+const MOST_ON_SCREEN: usize = 60;
+
+/// Cuts lines on screen, in order of start, into passages that cover all lines.
+pub fn passages_on_screen(lines: &[Line]) -> Vec<Range<usize>> {
+    let mut passages: Vec<Range<usize>> = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        match passages.last_mut() {
+            Some(last)
+                if line.start_ms - lines[at - 1].start_ms <= TOGETHER_MS
+                    && line.start_ms - lines[last.start].start_ms <= LONGEST_APPEARANCE_MS
+                    && last.len() < MOST_ON_SCREEN =>
+            {
+                last.end = at + 1;
+            }
+            _ => passages.push(at..at + 1),
+        }
+    }
+    passages
+}
 
 /// Cuts lines, in order of start, into overlapping passages that cover all lines.
 pub fn passages(lines: &[Line]) -> Vec<Range<usize>> {
@@ -98,6 +123,18 @@ mod tests {
         check(&[(0, 2), (2, 4), (30, 32), (32, 34)], &[], &[0..2, 2..4]);
         check(&[(5, 6)], &[], std::slice::from_ref(&(0..1)));
         check(&[], &[], &[]);
+    }
+
+    #[test]
+    fn what_appears_together_on_screen_is_a_passage() {
+        let cut = |starts: &[i64]| {
+            let line = |start: &i64| Line { start_ms: *start, end_ms: 600_000, text: "so".to_owned() };
+            passages_on_screen(&starts.iter().map(line).collect::<Vec<_>>())
+        };
+        assert_eq!(cut(&[0, 0, 1000, 60_000, 60_000]), [0..3, 3..5]);
+        assert_eq!(cut(&(0..30).map(|it| it * 1000).collect::<Vec<_>>()), [0..21, 21..30]);
+        assert_eq!(cut(&[0; 61]), [0..60, 60..61]);
+        assert!(cut(&[]).is_empty());
     }
 
     proptest! {

@@ -109,6 +109,7 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         }
         "patch /v1/videos/{id}/transcript/{line}" => Missing(Some(json!({"text": "mine now"}))),
         "post /v1/videos/{id}/transcribe" => Missing(Some(json!({}))),
+        "post /v1/videos/{id}/read-text" => Missing(None),
         "post /v1/jobs/{id}/cancel" | "post /v1/jobs/{id}/retry" | "post /v1/videos/{id}/restore" => {
             Missing(None)
         }

@@ -180,7 +180,7 @@ async fn the_views_have_the_columns_of_their_document(opened: &Opened) {
         let got = rows(opened, &format!("SELECT * FROM {view}")).await;
         let row = got.first().unwrap_or_else(|| panic!("{view} is empty"));
         for column in row.as_object().unwrap().keys() {
-            let of_source = ["visual", "spoken", "full_video"].iter().any(|source| {
+            let of_source = ["visual", "spoken", "screen", "full_video"].iter().any(|source| {
                 column.strip_prefix(source).is_some_and(|end| named.contains(format!("…{end}").as_str()))
             });
             assert!(

@@ -49,6 +49,7 @@ pub(crate) fn hit(rank: i64, video: &Video, span: Uuid) -> SearchHit {
         score: 1.0 / rank as f64,
         visual: Some(SourceScore { score: 0.25, rank, z: None }),
         spoken: Some(SourceScore { score: 7.5, rank: rank + 1, z: Some(-1.5) }),
+        screen: None,
         full_video: None,
     }
 }

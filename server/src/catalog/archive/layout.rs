@@ -100,7 +100,7 @@ pub static LIBRARY: [Table; 17] = [
         columns: columns![
             search Uuid, rank Int, span Uuid, video Uuid, level Text, start_ms Int, end_ms Int, inside Bool, score Real,
             visual_score Real, visual_rank Int, visual_z Real, spoken_score Real, spoken_rank Int, spoken_z Real,
-            full_video_score Real, full_video_rank Int, full_video_z Real,
+            screen_score Real, screen_rank Int, screen_z Real, full_video_score Real, full_video_rank Int, full_video_z Real,
         ],
         rows: "search_hits t JOIN videos v ON v.id = t.video WHERE NOT v.purging \
                ORDER BY t.search, t.rank, t.span",
@@ -173,7 +173,10 @@ pub static OF_VIDEO: [Table; 11] = [
     },
     Table {
         name: "cues",
-        columns: columns![key Int, id Uuid, track Int, place Int, start_ms Int, end_ms Int, text Text, words Text],
+        columns: columns![
+            key Int, id Uuid, track Int, place Int, start_ms Int, end_ms Int, text Text, words Text, box_left Real,
+            box_top Real, box_width Real, box_height Real,
+        ],
         rows: "cues t JOIN tracks r ON r.key = t.track WHERE r.video = $1 ORDER BY t.key",
     },
     Table {

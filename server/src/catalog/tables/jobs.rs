@@ -69,6 +69,11 @@ impl NewJob {
         NewJob { kind: JobName::Transcribe, video: Some(video), params, needs_ready: true }
     }
 
+    /// A job that reads the text on screen in a video. It waits for the ingest.
+    pub(in crate::catalog) fn read_text(video: Uuid) -> NewJob {
+        NewJob { kind: JobName::ReadText, video: Some(video), params: None, needs_ready: true }
+    }
+
     /// A job that makes an export. The export's row has its request.
     pub(in crate::catalog) fn export() -> NewJob {
         NewJob { kind: JobName::Export, video: None, params: None, needs_ready: false }

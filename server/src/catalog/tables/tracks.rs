@@ -23,6 +23,14 @@ pub(in crate::catalog) fn cue_kind_name(kind: CueKind) -> &'static str {
     }
 }
 
+/// Where the line of a row with the columns `box_…` stands.
+pub(in crate::catalog) fn region(row: &Row) -> Result<Option<CueBox>, CatalogError> {
+    let [left, top, width, height]: [Option<f64>; 4] =
+        [row.get("box_left")?, row.get("box_top")?, row.get("box_width")?, row.get("box_height")?];
+    let sides = left.zip(top).zip(width.zip(height));
+    Ok(sides.map(|((left, top), (width, height))| CueBox { left, top, width, height }))
+}
+
 pub(in crate::catalog) fn line(row: &Row) -> Result<Line, CatalogError> {
     Ok(Line { start_ms: row.get("start_ms")?, end_ms: row.get("end_ms")?, text: row.get("text")? })
 }

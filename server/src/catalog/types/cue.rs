@@ -57,8 +57,39 @@ pub struct TrackRow {
     pub warnings: Vec<String>,
 }
 
+/// Where a line stands on screen, as fractions of the picture, from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CueBox {
+    /// The left edge.
+    pub left: f64,
+    /// The upper edge.
+    pub top: f64,
+    /// The width.
+    pub width: f64,
+    /// The height.
+    pub height: f64,
+}
+
+/// A line on screen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScreenCue {
+    /// The line. Its times are on the container's clock.
+    pub line: Line,
+    /// Where it stands.
+    pub region: CueBox,
+}
+
+/// What was read on screen in a video.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadText {
+    /// Its track.
+    pub track: Track,
+    /// Its lines. Of those that start together, the upper ones come first.
+    pub cues: Vec<ScreenCue>,
+}
+
 /// A stored line.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Cue {
     /// uuid v7.
     pub id: Uuid,
@@ -66,6 +97,8 @@ pub struct Cue {
     pub track: Track,
     /// The line; times are on the container's clock.
     pub line: Line,
+    /// Where it stands on screen. `None` for what is spoken, and for passages.
+    pub region: Option<CueBox>,
 }
 
 /// A part of a transcript. Empty fields limit nothing.
@@ -105,6 +138,8 @@ pub struct CueHit {
     pub score: f64,
     /// Whether the query's words occur here in sequence, in this cue or continuing in the next ones.
     pub in_sequence: bool,
+    /// Where the cue stands on screen; `None` for what is spoken.
+    pub region: Option<CueBox>,
 }
 
 /// The text of a passage.

@@ -117,6 +117,8 @@ pub struct SearchHit {
     pub visual: Option<SourceScore>,
     /// What the subtitles found.
     pub spoken: Option<SourceScore>,
+    /// What the text on screen found.
+    pub screen: Option<SourceScore>,
     /// What the full video's own vector found.
     pub full_video: Option<SourceScore>,
 }

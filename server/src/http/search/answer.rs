@@ -5,7 +5,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::super::names::LevelName;
+use super::super::names::{BoxOut, LevelName};
 use super::facets::FacetsOut;
 use super::html;
 use super::names::{EvidenceSource, FusionModeName, SearchKindName};
@@ -180,15 +180,18 @@ struct EvidenceOut {
     z: Option<f32>,
     /// Place in the source's own ranking, from 1.
     rank: usize,
-    /// The matching subtitle text as escaped HTML, with the query's words in `<mark>`.
+    /// The matching text of subtitles or the screen as escaped HTML, with the query's words in `<mark>`.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// Start of the subtitle text, in seconds.
+    /// Start of the matching text, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     start: Option<f64>,
-    /// End of the subtitle text, in seconds, exclusive.
+    /// End of the matching text, in seconds, exclusive.
     #[serde(skip_serializing_if = "Option::is_none")]
     end: Option<f64>,
+    /// Where the matching text stands on screen, if it is a line of the screen.
+    #[serde(rename = "box", skip_serializing_if = "Option::is_none")]
+    region: Option<BoxOut>,
 }
 
 impl From<Evidence> for EvidenceOut {
@@ -201,6 +204,7 @@ impl From<Evidence> for EvidenceOut {
             score,
             z,
             rank,
+            region: excerpt.as_ref().and_then(|it| it.region).map(BoxOut::from),
             text: excerpt.map(|it| html::marked(&it.snippet)),
             start,
             end,
@@ -274,11 +278,14 @@ struct WeightsOut {
     /// Weight of the subtitles.
     #[serde(skip_serializing_if = "Option::is_none")]
     spoken: Option<f32>,
+    /// Weight of the text on screen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    screen: Option<f32>,
 }
 
 impl From<Weights> for WeightsOut {
     fn from(weights: Weights) -> WeightsOut {
-        WeightsOut { visual: weights.visual, spoken: weights.spoken }
+        WeightsOut { visual: weights.visual, spoken: weights.spoken, screen: weights.screen }
     }
 }
 

@@ -45,8 +45,8 @@ pub(in crate::http) struct SearchBody {
     exclude: Option<ExcludeBody>,
     /// Fusion of a composed query, and weights of the sources.
     fusion: Option<FusionBody>,
-    /// Sources to search: `visual` (embeddings of frames) and `spoken` (subtitles). `spoken` needs a text or a
-    /// modification. Default: both for a text, `visual` for clips and composed queries.
+    /// Sources to search: `visual` (embeddings of frames), `spoken` (subtitles) and `screen` (text on screen). `spoken` and
+    /// `screen` need a text or a modification. Default: all for a text, `visual` for clips and composed queries.
     #[schema(min_items = 1)]
     sources: Option<Vec<SourceName>>,
     /// Treatment of a text over the model's token limit. Default `window`.
@@ -121,13 +121,14 @@ enum GroupBy {
     Video,
 }
 
-/// A source to search. `visual`: embeddings of frames. `spoken`: subtitles.
+/// A source to search. `visual`: embeddings of frames. `spoken`: subtitles. `screen`: text on screen.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = SearchedSource)]
 enum SourceName {
     Visual,
     Spoken,
+    Screen,
 }
 
 /// Hits to leave out.
@@ -155,7 +156,7 @@ struct FusionBody {
     #[schema(minimum = 0, maximum = 1)]
     alpha: Option<f32>,
     /// Weight of each source, 0 to 1000000. Default 1. The default of `visual` is 0 if the model's vocabulary lacks
-    /// over half of the query's words and `spoken` is also searched.
+    /// over half of the query's words and `spoken` or `screen` is also searched.
     weights: Option<WeightsBody>,
 }
 
@@ -170,6 +171,9 @@ struct WeightsBody {
     /// Weight of the subtitles, 0 to 1000000.
     #[schema(minimum = 0, maximum = 1_000_000)]
     spoken: Option<f32>,
+    /// Weight of the text on screen, 0 to 1000000.
+    #[schema(minimum = 0, maximum = 1_000_000)]
+    screen: Option<f32>,
 }
 
 impl SearchBody {
@@ -274,15 +278,20 @@ fn filter(value: &Value) -> Result<Filter, ApiError> {
 
 fn sources(named: Option<&[SourceName]>, query: &Query, modified: bool) -> Result<Sources, ApiError> {
     let is_text = matches!(query, Query::Text(_));
-    let Some(named) = named else { return Ok(Sources { visual: true, spoken: is_text, by_default: true }) };
-    let (visual, spoken) = (named.contains(&SourceName::Visual), named.contains(&SourceName::Spoken));
-    match (visual, spoken) {
+    let Some(named) = named else {
+        return Ok(Sources { visual: true, spoken: is_text, screen: is_text, by_default: true });
+    };
+    let has = |source| named.contains(&source);
+    let (visual, spoken, screen) =
+        (has(SourceName::Visual), has(SourceName::Spoken), has(SourceName::Screen));
+    match (visual, spoken || screen) {
         (false, false) => Err(ApiError::invalid("/sources", "name at least one source")),
         (_, true) if !is_text && !modified => {
-            let detail = "clips and examples say nothing: `spoken` needs a text or a modification";
+            let detail =
+                "clips and examples say nothing: `spoken` and `screen` need a text or a modification";
             Err(ApiError::invalid("/sources", detail))
         }
-        _ => Ok(Sources { visual, spoken, by_default: false }),
+        _ => Ok(Sources { visual, spoken, screen, by_default: false }),
     }
 }
 
@@ -299,11 +308,13 @@ fn weights(body: Option<&FusionBody>, sources: Sources) -> Result<Weights, ApiEr
     };
     let visual = checked(given.visual, sources.visual, "visual")?;
     let spoken = checked(given.spoken, sources.spoken, "spoken")?;
+    let screen = checked(given.screen, sources.screen, "screen")?;
     let counts = |searched: bool, weight: Option<f32>| searched && weight != Some(0.0);
-    if !counts(sources.visual, visual) && !counts(sources.spoken, spoken) {
+    let counted = [(sources.visual, visual), (sources.spoken, spoken), (sources.screen, screen)];
+    if !counted.into_iter().any(|(searched, weight)| counts(searched, weight)) {
         return Err(ApiError::invalid("/fusion/weights", "at least one source needs a weight over 0"));
     }
-    Ok(Weights { visual, spoken })
+    Ok(Weights { visual, spoken, screen })
 }
 
 fn fusion(body: Option<FusionBody>, composes_nothing: bool) -> Result<Fusion, ApiError> {

@@ -209,7 +209,7 @@ impl From<OverflowName> for Overflow {
     }
 }
 
-/// Source of evidence. `visual`: embeddings of frames. `spoken`: subtitles. `full_video`: the cosine with the full video's
+/// Source of evidence. `visual`: embeddings of frames. `spoken`: subtitles. `screen`: text on screen. `full_video`: the cosine with the full video's
 /// own vector, before late interaction.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -217,6 +217,7 @@ impl From<OverflowName> for Overflow {
 pub(in crate::http) enum EvidenceSource {
     Visual,
     Spoken,
+    Screen,
     FullVideo,
 }
 
@@ -225,6 +226,7 @@ impl From<Source> for EvidenceSource {
         match source {
             Source::Visual => EvidenceSource::Visual,
             Source::Spoken => EvidenceSource::Spoken,
+            Source::Screen => EvidenceSource::Screen,
             Source::FullVideo => EvidenceSource::FullVideo,
         }
     }

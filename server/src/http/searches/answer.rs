@@ -145,8 +145,12 @@ struct LoggedHit {
 impl From<JudgedHit> for LoggedHit {
     fn from(judged: JudgedHit) -> LoggedHit {
         let hit = judged.hit;
-        let sources =
-            [(Source::Visual, hit.visual), (Source::Spoken, hit.spoken), (Source::FullVideo, hit.full_video)];
+        let sources = [
+            (Source::Visual, hit.visual),
+            (Source::Spoken, hit.spoken),
+            (Source::Screen, hit.screen),
+            (Source::FullVideo, hit.full_video),
+        ];
         let evidence =
             sources.into_iter().filter_map(|(source, score)| Some(LoggedEvidence::new(source, score?)));
         LoggedHit {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use reprise_encoders::EncodeError;
 use reprise_encoders::video::VideoError;
 
-use crate::catalog::JobName;
+use crate::catalog::{JobName, VideoState};
 use crate::ingest::{self, IngestError, Stop, Whole};
 use crate::jobs::error::JobError;
 use crate::jobs::kind::{JobKind, Need, Work};
@@ -31,6 +31,10 @@ impl JobKind for Ingest {
         work.report().await?;
         // Before the ingest ends: a crash in between repeats the ingest, and loses no transcription.
         transcription::after_ingest(app, video, &ingested.facts).await?;
+        if app.config.screen_text.read_text && video.state != VideoState::Ready {
+            // It waits for the end of the ingest. A crash in between repeats the ingest, and enqueues nothing twice.
+            app.catalog.read_text_of_new(video.id).await?;
+        }
         app.catalog.finish_ingest(&work.lease, ingested).await?;
         for clip in replaced {
             if let Err(error) = app.storage.remove_pictures(clip).await {
@@ -52,7 +56,7 @@ impl From<IngestError> for JobError {
                 JobError::Stopping
             }
             IngestError::Stopped(Stop::Cancelled | Stop::Lost) => JobError::NotHeld,
-            IngestError::Video(VideoError::Ffmpeg(_)) => JobError::passing(error),
+            IngestError::Video(VideoError::Ffmpeg(_)) | IngestError::Reader(_) => JobError::passing(error),
             // Every attempt would fail alike, because of the file.
             IngestError::Video(_)
             | IngestError::Encode(EncodeError::BadInput(_))

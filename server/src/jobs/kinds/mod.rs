@@ -5,6 +5,7 @@ mod export;
 mod fill;
 mod ingest;
 mod map;
+mod read_text;
 mod transcribe;
 
 use super::kind::JobKind;
@@ -17,4 +18,5 @@ pub static KINDS: &[&dyn JobKind] = &[
     &evaluation::Evaluation,
     &map::Map,
     &transcribe::Transcribe,
+    &read_text::ReadText,
 ];

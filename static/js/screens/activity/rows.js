@@ -9,11 +9,11 @@ import { videoTitle } from '../../parts/frame.js';
 /** @typedef {Api<'Job'>} Job */
 
 /** @type {Record<string, string>} */
-export const KINDS = { ingest: 'Adding a video', fill: 'Reading with a new model', export: 'Export', evaluation: 'Evaluation', map: 'Map', transcribe: 'Transcribing' };
+export const KINDS = { ingest: 'Adding a video', fill: 'Reading with a new model', export: 'Export', evaluation: 'Evaluation', map: 'Map', transcribe: 'Transcribing', read_text: 'Reading text' };
 /** @type {Record<string, string>} */
-const DONE = { ingest: 'added', fill: 'read with a new model', export: 'exported', evaluation: 'evaluated', map: 'laid out', transcribe: 'transcribed' };
+const DONE = { ingest: 'added', fill: 'read with a new model', export: 'exported', evaluation: 'evaluated', map: 'laid out', transcribe: 'transcribed', read_text: 'text read' };
 /** @type {Record<string, string>} */
-const STEPS = { ingest: 'probe Open,decode Read and cut,finish Store', fill: 'probe Open,decode Read,finish Store', export: 'probe Open,film Clips,join Join,write Write', evaluation: 'search Search,finish Sum up', map: 'read Read,project Lay out,place Place', transcribe: 'listen Listen,finish Store' };
+const STEPS = { ingest: 'probe Open,decode Read and cut,finish Store', fill: 'probe Open,decode Read,finish Store', export: 'probe Open,film Clips,join Join,write Write', evaluation: 'search Search,finish Sum up', map: 'read Read,project Lay out,place Place', transcribe: 'listen Listen,finish Store', read_text: 'probe Open,read Read,finish Store' };
 /** What to do about reasons that are known. @type {[RegExp, string][]} */
 const REMEDIES = [
   [/cut off|moov|truncat/i, 'Copy it again from its source and add it again: its end is missing.'],

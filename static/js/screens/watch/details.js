@@ -10,6 +10,9 @@ import { forgetVideos } from '../../parts/videos.js';
 
 /** @typedef {Api<'Video'>} Video */
 
+/** @type {Record<string, string>} */
+const FOUND_BY = { spoken: 'By what is said', screen: 'By what is written' };
+
 export class Details {
   /** @param {Video} video @param {string|null} tag its ETag @param {(video: Video) => void} onChange */
   constructor(video, tag, onChange) {
@@ -103,7 +106,7 @@ export class Details {
     if (!hit) return;
     fill(this.scores, facts('Of this search', [
       ['Moment', formatRange(hit.start, hit.end)], ['Place in this video', String(hit.rank)], ['Score', hit.score.toFixed(4)],
-      ...hit.evidence.map(({ source, score, z }) => /** @type {[string, string]} */ ([source === 'spoken' ? 'By what is said' : 'By the picture', `${score.toFixed(4)}${z === null || z === undefined ? '' : `, z ${z.toFixed(2)}`}`])),
+      ...hit.evidence.map(({ source, score, z }) => /** @type {[string, string]} */ ([FOUND_BY[source] ?? 'By the picture', `${score.toFixed(4)}${z === null || z === undefined ? '' : `, z ${z.toFixed(2)}`}`])),
       ['Chance', hit.weak ? 'as high as unrelated footage often scores' : 'higher than unrelated footage'],
       ['Model', this.model],
     ]));

@@ -12,6 +12,7 @@ import { filmstripOf } from '../../parts/filmstrip.js';
 import { opensAt, playsFrom, rangeOf, tell } from '../../parts/hits.js';
 import { Player } from '../../parts/player.js';
 import { isSearch, queryOf, queryParameters, searchOf } from '../../parts/query.js';
+import { TextBoxes } from '../../parts/textbox.js';
 import { Transport } from '../../parts/transport.js';
 import { Compose } from './compose.js';
 import { Details } from './details.js';
@@ -56,6 +57,7 @@ export class Viewer extends EventTarget {
     this.noting = 0;
     this.player = new Player(video, { label: titleOf(video) });
     const { player } = this;
+    this.boxes = new TextBoxes(player);
     this.stage = el('div', { class: 'stage' });
     this.transport = new Transport(player, {
       onPrevious: () => this.stepHit(-1), onNext: () => this.stepHit(1), onLoop: () => this.toggleLoop(), stage: () => this.stage,
@@ -236,6 +238,7 @@ export class Viewer extends EventTarget {
     const time = player.frameTime;
     this.timeline.setTime(player.time, !player.paused);
     const current = this.hits.findIndex(({ start, end }) => time >= start - 0.002 && time < end);
+    this.boxes.show(this.hits[current] ?? null, time);
     if (current !== this.current) {
       this.current = current;
       this.hitList.setCurrent(current);
