@@ -2,8 +2,10 @@
 
 use clap::Args;
 use reprise_encoders::generator::Generator;
+use reprise_encoders::transcriber::Transcriber;
 use reprise_encoders::{
-    DeviceChoice, Embedder, LoadError, LoadOptions, ModelName, Precision, load_generator, load_with,
+    DeviceChoice, Embedder, LoadError, LoadOptions, ModelName, Precision, load_generator, load_transcriber,
+    load_with,
 };
 
 /// A device and the precision of its matrix products.
@@ -65,6 +67,14 @@ impl ComputeArgs {
     /// As [`ComputeArgs::load`], also for models that write no texts.
     pub fn load_generator(&self, model: &ModelName) -> Result<Box<dyn Generator>, LoadError> {
         load_generator(model, &self.options())
+    }
+
+    /// Loads the model to write down speech.
+    ///
+    /// # Errors
+    /// As [`ComputeArgs::load`], also for models that write down no speech.
+    pub fn load_transcriber(&self, model: &ModelName) -> Result<Box<dyn Transcriber>, LoadError> {
+        load_transcriber(model, &self.options())
     }
 
     fn options(&self) -> LoadOptions {

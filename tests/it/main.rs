@@ -75,6 +75,7 @@ mod thumbnails;
 mod tidy;
 mod traces;
 mod transcribe;
+mod transcribe_files;
 mod uploads;
 mod vector_index;
 mod video;

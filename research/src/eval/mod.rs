@@ -14,6 +14,7 @@ mod methods;
 pub mod ranges;
 mod replays;
 pub mod report;
+pub mod speech;
 
 use clap::Subcommand;
 use serde::Serialize;

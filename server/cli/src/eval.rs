@@ -4,7 +4,7 @@
 use clap::{Args, Subcommand};
 use reprise_research::eval::{self, Benchmark};
 
-use crate::broadcast;
+use crate::{broadcast, speech};
 
 /// Arguments of `reprise eval`.
 #[derive(Debug, Args)]
@@ -19,6 +19,8 @@ enum What {
     Model(Benchmark),
     /// Composed queries to a server that has ingested long videos; the answers are ranges of them
     Broadcast(Box<broadcast::BroadcastArgs>),
+    /// Words of a transcript against those that were said
+    Speech(speech::SpeechArgs),
 }
 
 /// Prints the figures.
@@ -26,5 +28,6 @@ pub(crate) async fn run(args: EvalArgs) -> anyhow::Result<()> {
     match args.what {
         What::Model(benchmark) => tokio::task::spawn_blocking(move || eval::run(&benchmark)).await?,
         What::Broadcast(args) => broadcast::run(*args).await,
+        What::Speech(args) => speech::run(args).await,
     }
 }

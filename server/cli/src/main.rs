@@ -24,7 +24,9 @@ mod search;
 mod segment;
 mod serve;
 mod sidecars;
+mod speech;
 mod step;
+mod transcribe;
 mod verify;
 
 use std::ffi::OsStr;
@@ -64,6 +66,8 @@ enum Command {
     Embed(embed::EmbedArgs),
     /// Ask a model that writes about a video or picture
     Generate(Box<generate::GenerateArgs>),
+    /// Write down what is said in videos or sound
+    Transcribe(Box<transcribe::TranscribeArgs>),
     /// List the models that can be loaded
     Models(models::ModelsArgs),
     /// Make data for composed retrieval from your own labelled footage
@@ -165,6 +169,7 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::ReadText(args) => read_text::run(args).await,
         Command::Embed(args) => embed::run(args).await,
         Command::Generate(args) => generate::run(*args).await,
+        Command::Transcribe(args) => transcribe::run(*args).await,
         Command::Models(args) => models::run(&args),
         Command::Covr(args) => covr::run(args).await,
         Command::Synth(args) => synth::run(args).await,
