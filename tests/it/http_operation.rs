@@ -271,6 +271,16 @@ async fn a_key_opens_what_is_closed() {
     ] {
         assert_eq!(server.request("GET", open).send().await.unwrap().status(), 200, "{open}");
     }
+    for (accept, status, kind) in [
+        ("text/html,application/xhtml+xml;q=0.9", 404, "text/html"),
+        ("application/json", 401, "application/problem+json"),
+    ] {
+        let nowhere = server.request("GET", "/nowhere").header("accept", accept).send().await.unwrap();
+        assert_eq!(nowhere.status(), status, "{accept}");
+        assert_eq!(nowhere.headers()["content-type"], kind, "{accept}");
+    }
+    let visited = server.request("GET", "/v1/nowhere").header("accept", "text/html");
+    server.refused(visited, 401).await;
     for closed in ["/v1/videos", "/v1/stats", "/metrics", "/v1/spaces", "/v1/nowhere"] {
         let response = server.request("GET", closed).send().await.unwrap();
         assert_eq!(response.headers()["www-authenticate"], "Bearer", "{closed}");

@@ -424,12 +424,17 @@ const KEPT: [&str; 7] = [
     "access-control-expose-headers",
 ];
 
+/// Marks an error whose body is for people already: [`render`] leaves it as it is.
+#[derive(Clone)]
+pub(super) struct Readable;
+
 /// The layer that turns every error, ours or a library's, into problem+json.
 pub(super) async fn render(request: Request, next: Next) -> Response {
     let instance = request.uri().path().to_owned();
     let response = next.run(request).await;
     let status = response.status();
-    if !status.is_client_error() && !status.is_server_error() {
+    let is_error = status.is_client_error() || status.is_server_error();
+    if !is_error || response.extensions().get::<Readable>().is_some() {
         return response;
     }
     let request_id = response.headers().get(REQUEST_ID).and_then(|it| it.to_str().ok()).unwrap_or_default();

@@ -28,7 +28,10 @@ const COOKIE: &str = "reprise_key";
 /// Finds the caller by the key or the signed link, and refuses requests beyond its rights. Health and the page itself are
 /// open, because they show no data.
 pub(super) async fn caller(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
-    if is_open(request.uri().path()) {
+    let path = request.uri().path();
+    let says_nothing_is_here =
+        route(&request).is_none() && page::is_visit(request.method(), path, request.headers());
+    if is_open(path) || says_nothing_is_here {
         return next.run(request).await;
     }
     let caller = match admitted(&app, &mut request).await {

@@ -132,7 +132,7 @@ pub fn router(app: Arc<App>) -> Router {
     routes
         .merge(page::routes())
         .merge(SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", contract::complete(file)))
-        .fallback(|| async { ApiError::not_found("there is nothing at this path") })
+        .fallback(page::missing)
         .layer(DefaultBodyLimit::disable())
         .layer(middleware::from_fn(guard::measure))
         .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::time_limit))

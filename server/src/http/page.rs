@@ -4,14 +4,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use axum::response::Response;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use include_dir::{Dir, include_dir};
 
 use super::conditional;
-use super::error::ApiError;
+use super::error::{ApiError, Readable};
 use crate::app::{App, Example};
 
 static FILES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../static");
@@ -47,6 +47,21 @@ pub(super) fn routes() -> Router<Arc<App>> {
 pub(super) fn is_page(path: &str) -> bool {
     let of_video_or_reel = ["/v/", "/reels/", "/shared/", "/static/"].iter().any(|it| path.starts_with(it));
     of_video_or_reel || SCREENS.contains(&path)
+}
+
+/// Whether a person's browser asks for an address, not a program for a resource.
+pub(super) fn is_visit(method: &Method, path: &str, headers: &HeaderMap) -> bool {
+    let accepted = headers.get(header::ACCEPT).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    *method == Method::GET && !path.starts_with("/v1/") && accepted.contains("text/html")
+}
+
+/// Answers addresses where nothing is: for browsers the page, which says so, else a problem.
+pub(super) async fn missing(method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    if !is_visit(&method, uri.path(), &headers) {
+        return ApiError::not_found("there is nothing at this path").into_response();
+    }
+    let page = file("index.html", &HeaderMap::new());
+    (StatusCode::NOT_FOUND, Extension(Readable), page).into_response()
 }
 
 /// Example queries. Empty unless this is a demo.
