@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn what_stands_out_is_speech_and_what_is_loud() {
         check(&[(-90.0, 5.0), (-30.0, 5.0), (-90.0, 5.0)], &[false, true, false]);
-        check(&[(-52.0, 20.0), (-30.0, 5.0), (-52.0, 5.0)], &[false, true, false]);
+        check(&[(-52.0, 120.0), (-30.0, 5.0), (-52.0, 5.0)], &[false, true, false]);
         check(&[(-20.0, 120.0)], &[true]);
     }
 }

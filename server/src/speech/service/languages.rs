@@ -45,6 +45,6 @@ mod tests {
         check("yue", Some("yue"));
         check("", None);
         check("und", None);
-        check("no language at all", None);
+        check("???", None);
     }
 }
