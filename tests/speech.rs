@@ -153,7 +153,7 @@ impl StandIn {
         self.state().faults.extend_from_slice(faults);
     }
 
-    /// Gives so many answers from now on, and keeps further requests waiting; `None`: answers all.
+    /// From now on answers `left` requests and keeps further ones waiting; `None` answers all.
     pub fn answers(&self, left: Option<usize>) {
         self.state().left = left;
         self.shared.1.notify_all();

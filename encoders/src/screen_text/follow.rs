@@ -14,7 +14,7 @@ const MOST_PIXELS: usize = 24_000_000;
 const LONGEST_MS: i64 = 120_000;
 /// A line is over when one in three of its blocks shows something else.
 const OVER: usize = 3;
-/// A line of a region that touches the region's border, within so many pixels, was cut.
+/// Pixels from a region's border. A line that comes closer may be cut off by the border.
 const BORDER: usize = 2;
 /// Text reaches a little into the blocks beside its box, in pixels.
 const NEAR: usize = 8;

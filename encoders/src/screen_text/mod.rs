@@ -97,7 +97,8 @@ pub enum Next {
     Stop,
 }
 
-/// Reads the text of a video in one decode pass of its own. `at` is told the time of each picture, in milliseconds. Blocks.
+/// Reads the text of a video in a decode pass of its own. Calls `at` with the time of each picture, in milliseconds. Blocks
+/// the thread until the end.
 ///
 /// Memory and the number of readings are bounded, whatever the video shows. A video without text gives no lines.
 ///
@@ -144,7 +145,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Looks for regions to read, and reads those that wait if enough do. `is_end`: after the last picture.
+    /// Looks for regions to read. Reads the waiting ones once enough of them wait, and all of them after the last picture
+    /// (`is_end`).
     fn look(&mut self, is_end: bool) -> Result<(), TesseractError> {
         if self.watcher.needs_answers(is_end) {
             self.read_waiting()?;

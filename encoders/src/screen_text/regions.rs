@@ -8,8 +8,8 @@ const GAP: usize = 3;
 /// More regions than this are read as one: they are a new slide.
 const MOST_REGIONS: usize = 6;
 
-/// The regions to read: each is a group of blocks with text that holds a new one, with a margin. `texts` marks blocks that
-/// may hold text, `new` those that are to be read.
+/// The regions to read: each is a group of blocks with text that holds a new one, with a margin. `texts` marks the blocks
+/// that may hold text; `new` lists the blocks to read.
 pub(super) fn regions(grid: Grid, texts: &[bool], new: &[usize]) -> Vec<Place> {
     let mut seen = vec![false; texts.len()];
     let groups = new.iter().filter_map(|block| group(grid, texts, *block, &mut seen));

@@ -21,7 +21,7 @@ pub struct ActivityOptions {
     pub ends: f32,
     /// Frames that are kept before the first frame of speech and after the last.
     pub pad_frames: usize,
-    /// A window ends where a pause of so many frames begins.
+    /// Frames of a pause. A window ends where a pause of at least this length begins.
     pub pause_frames: usize,
 }
 

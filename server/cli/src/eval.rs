@@ -19,7 +19,7 @@ enum What {
     Model(Benchmark),
     /// Composed queries to a server that has ingested long videos; the answers are ranges of them
     Broadcast(Box<broadcast::BroadcastArgs>),
-    /// Words of a transcript against those that were said
+    /// Word error rate of a transcript, against a reference
     Speech(speech::SpeechArgs),
 }
 

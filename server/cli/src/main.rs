@@ -66,7 +66,7 @@ enum Command {
     Embed(embed::EmbedArgs),
     /// Ask a model that writes about a video or picture
     Generate(Box<generate::GenerateArgs>),
-    /// Write down what is said in videos or sound
+    /// Transcribe the speech of video or audio files
     Transcribe(Box<transcribe::TranscribeArgs>),
     /// List the models that can be loaded
     Models(models::ModelsArgs),

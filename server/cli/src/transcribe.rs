@@ -1,4 +1,4 @@
-//! `reprise transcribe`: writes down what is said in files, without a server.
+//! `reprise transcribe`: transcribes the speech of files, without a server.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ struct Transcript<'a> {
     segments: Vec<SpokenSegment>,
 }
 
-/// Prints or writes what is said in each file. The first file that can't be read ends it.
+/// Prints or writes the transcript of each file. Stops at the first file that can't be read.
 pub(crate) async fn run(args: TranscribeArgs) -> anyhow::Result<()> {
     tokio::task::spawn_blocking(move || args.run()).await?
 }

@@ -20,7 +20,7 @@ const OVERLAP_CUES: usize = 2;
 const TOGETHER_MS: i64 = 2_000;
 /// up to this time after its first line,
 const LONGEST_APPEARANCE_MS: i64 = 20_000;
-/// and with at most so many lines.
+/// and at most this number of lines.
 const MOST_ON_SCREEN: usize = 60;
 
 /// Cuts lines on screen, in order of start, into passages that cover all lines.

@@ -15,7 +15,7 @@ const LEAST: f64 = 1e-10;
 /// Powers of ten below the loudest value at which the spectrogram ends.
 const RANGE: f64 = 8.0;
 
-/// Turns samples into spectrograms of so many bands.
+/// Turns samples into log-mel spectrograms with a fixed number of bands.
 #[derive(Debug)]
 pub(super) struct LogMel {
     window: Vec<f64>,
