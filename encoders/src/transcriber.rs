@@ -146,7 +146,7 @@ pub struct Heard {
     pub state: TranscriberState,
 }
 
-/// Is asked between steps of a window, some times a second; a break cancels the call.
+/// Called between steps of a window, a few times a second. A break cancels the call.
 pub type OnStep<'a> = dyn FnMut() -> ControlFlow<()> + 'a;
 
 /// A model that writes down speech on one device; one thread owns it.
@@ -157,7 +157,8 @@ pub trait Transcriber: Send {
     /// Most samples of a window, at least [`SAMPLE_RATE`].
     fn longest_window(&self) -> usize;
 
-    /// Windows that one call writes down faster than as many calls. They can't read each other's text.
+    /// How many windows one call should get: more than one if that is faster. Windows of one call can't read each other's
+    /// text.
     fn windows_at_once(&self) -> usize {
         1
     }

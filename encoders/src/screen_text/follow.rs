@@ -54,9 +54,8 @@ struct Followed {
     start_ms: i64,
     /// Its blocks, ascending.
     blocks: Vec<usize>,
-    /// How many of them ended, and the first end.
-    ended: usize,
-    end_ms: i64,
+    /// When blocks of it began to show something else.
+    ended_ms: Vec<i64>,
     picture: (usize, usize),
 }
 
@@ -140,7 +139,7 @@ impl Follower {
             }
             self.lines.insert(number, lines);
         }
-        self.close(|line| line.is_over().then_some(line.end_ms));
+        self.close(Followed::end_ms);
         verdicts
     }
 
@@ -149,7 +148,7 @@ impl Follower {
         self.close(|line| {
             let differing: Vec<i64> = line.blocks.iter().filter_map(|it| differs_ms(*it)).collect();
             let first_ms = differing.iter().min().filter(|_| 2 * differing.len() >= line.blocks.len());
-            Some(if line.is_over() { line.end_ms } else { first_ms.copied().unwrap_or(duration_ms) })
+            Some(line.end_ms().or(first_ms.copied()).unwrap_or(duration_ms))
         });
     }
 
@@ -202,8 +201,7 @@ impl Reading {
             line: ReadLine { at, ..line },
             start_ms: start_ms.unwrap_or(self.at_ms).min(self.at_ms),
             blocks,
-            ended: 0,
-            end_ms: i64::MAX,
+            ended_ms: Vec::new(),
             picture: (self.grid.width, self.grid.height),
         })
     }
@@ -212,13 +210,15 @@ impl Reading {
 impl Followed {
     fn ended(&mut self, block: usize, at_ms: i64) {
         if self.blocks.binary_search(&block).is_ok() {
-            self.ended += 1;
-            self.end_ms = self.end_ms.min(at_ms);
+            self.ended_ms.push(at_ms);
         }
     }
 
-    fn is_over(&self) -> bool {
-        self.ended * OVER >= self.blocks.len().max(1)
+    /// When the line was over: its share of blocks showed something else. `None` before that.
+    fn end_ms(&self) -> Option<i64> {
+        let mut ended_ms = self.ended_ms.clone();
+        ended_ms.sort_unstable();
+        ended_ms.get(self.blocks.len().div_ceil(OVER).max(1) - 1).copied()
     }
 
     fn sighting(self, end_ms: i64) -> Sighting {
@@ -239,5 +239,45 @@ fn grown(place: Place) -> Place {
         top: place.top.saturating_sub(NEAR),
         right: place.right + NEAR,
         bottom: place.bottom + NEAR,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::blocks::SIDE;
+    use super::*;
+
+    /// Ends blocks of a line that covers six of them, as (block, milliseconds); checks when the line was on screen.
+    #[track_caller]
+    fn check(ended: &[(usize, i64)], expected: (i64, i64)) {
+        let (width, height) = (6 * SIDE, SIDE);
+        let whole = Place { left: 0, top: 0, right: width, bottom: height };
+        let mut follower = Follower::default();
+        follower.add(Reading {
+            at_ms: 0,
+            grid: Grid { width, height },
+            place: whole,
+            scale: 1,
+            page: Page { width, height, luma: vec![255; width * height] },
+            blocks: (0..6).collect(),
+            since_ms: vec![0; 6],
+            new: vec![0],
+        });
+        follower.answered(vec![vec![ReadLine { text: "a line".to_owned(), confidence: 1.0, at: whole }]]);
+        for (block, at_ms) in ended {
+            follower.ended(0, *block, *at_ms);
+        }
+        follower.answered(Vec::new());
+        follower.finish(|_| None, 90_000);
+        let seen: Vec<(i64, i64)> = follower.sightings().iter().map(|it| (it.start_ms, it.end_ms)).collect();
+        assert_eq!(seen, [expected], "{ended:?}");
+    }
+
+    #[test]
+    fn a_line_lasts_until_a_third_of_its_blocks_show_something_else() {
+        check(&[], (0, 90_000));
+        check(&[(2, 10_000)], (0, 90_000));
+        check(&[(2, 10_000), (3, 60_000)], (0, 60_000));
+        check(&[(0, 60_000), (1, 10_000), (2, 70_000)], (0, 60_000));
     }
 }

@@ -100,7 +100,8 @@ impl Open {
     /// Whether this is the same line: it reads alike, or is another reading of what did not change.
     fn is_again(&self, key: &Key, sighting: &Sighting) -> bool {
         let is_unchanged = sighting.start_ms + STEP_MS < self.line.end_ms;
-        (is_unchanged || self.key.is_like(key)) && overlap(self.line.at, sighting.at)
+        // The likeness costs far more than the overlap.
+        overlap(self.line.at, sighting.at) && (is_unchanged || self.key.is_like(key))
     }
 
     /// Keeps the reading that Tesseract is surer of.

@@ -111,7 +111,7 @@ pub fn read_text(
     limits: &Limits,
     mut at: impl FnMut(i64) -> Next,
 ) -> Result<ScreenText, ReadTextError> {
-    let mut pictures = luma_pictures(path, probe, PER_SECOND, limits)?;
+    let mut pictures = luma_pictures(path, probe, PER_SECOND, &limits.for_slow_reader())?;
     let mut reader = Reader { watcher: Watcher::default(), follower: Follower::default(), tesseract };
     let mut count = 0;
     for picture in &mut pictures {

@@ -48,10 +48,11 @@ pub(super) fn lines(table: &[u8], pages: usize) -> Vec<Vec<ReadLine>> {
         let Some(page) = word.page.checked_sub(1).and_then(|page| found.get_mut(page)) else { continue };
         let key = (word.page, word.line);
         if last != Some(key) {
-            last = Some(key);
-            if page.len() < MOST_LINES {
-                page.push(Draft::default());
+            if page.len() == MOST_LINES {
+                continue;
             }
+            last = Some(key);
+            page.push(Draft::default());
         }
         if let Some(draft) = page.last_mut() {
             draft.add(&word);
@@ -194,6 +195,13 @@ mod tests {
         let line = lines(table.as_bytes(), 1).remove(0).remove(0);
         assert_eq!(line.at, Place { left: 10, top: 18, right: 80, bottom: 27 });
         assert!((line.confidence - 0.875).abs() < 1e-6, "{}", line.confidence);
+    }
+
+    #[test]
+    fn lines_beyond_the_most_are_left_out() {
+        let most = MOST_LINES as u32;
+        let words: Vec<_> = (0..most + 2).map(|line| (1, line, 0, 90.0, "word")).collect();
+        check(&words, &vec![(0, "word"); MOST_LINES]);
     }
 
     #[test]

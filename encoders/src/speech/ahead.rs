@@ -184,9 +184,11 @@ impl Ahead {
         let (mut pauses, mut quiet_from, mut has_spoken) = (Vec::new(), None, false);
         for (at, is_speech) in self.frames.iter().enumerate() {
             let place = self.frames_first + (at * FRAME) as i64;
-            if place < first || place >= last {
+            // The first frame may have begun before.
+            if place + FRAME as i64 <= first || place >= last {
                 continue;
             }
+            let place = place.max(first);
             match (is_speech, quiet_from) {
                 (true, Some(from)) => {
                     pauses.push(Span { first: from, last: place });

@@ -65,7 +65,7 @@ mod tests {
     use super::super::activity::{Activity, ActivityOptions, FRAME};
     use super::*;
 
-    /// Frames of noise at these levels in dB, as many seconds each; which share of each part is speech.
+    /// Noise in parts of (level in dB, seconds), and whether most of each part is speech.
     #[track_caller]
     fn check(parts: &[(f32, f32)], expected: &[bool]) {
         let mut activity = Activity::new(Box::<Energy>::default(), ActivityOptions::default());

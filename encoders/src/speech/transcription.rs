@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,8 +22,6 @@ const LEAST_USED: usize = 320;
 const MOST_AT_ONCE: usize = 64;
 /// Sound before the resume point that the detector hears again, in samples: 20 s.
 const WARM_UP: i64 = 20 * SAMPLE_RATE as i64;
-/// The transcriber makes ffmpeg wait, for days if it is slow. A stall is still found.
-const LONGEST_RUN: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Where a transcription goes on. It serialises.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +64,7 @@ pub trait Listener {
     /// Gets each window in order. A break cancels the transcription after it.
     fn finished(&mut self, window: FinishedWindow) -> ControlFlow<()>;
 
-    /// Is asked some times a second. A break cancels the transcription, and the window at hand is lost.
+    /// Called a few times a second. A break cancels the transcription, and the window at hand is lost.
     fn goes_on(&mut self) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
@@ -170,8 +167,7 @@ impl Transcription<'_> {
         let activity = self.detector.take().map(|detector| Activity::new(detector, self.activity));
         let warm_up = if activity.is_some() { WARM_UP } else { 0 };
         let opened = frame_start((before.last - warm_up).max(before.first));
-        let limits = Limits { wall_clock: self.limits.wall_clock.max(LONGEST_RUN), ..*self.limits };
-        let reader = AudioReader::open(self.path, stream, opened, &limits)?;
+        let reader = AudioReader::open(self.path, stream, opened, &self.limits.for_slow_reader())?;
         let mut ahead = Ahead::new(reader, activity);
         ahead.warm_up(before.last)?;
         Ok(ahead)

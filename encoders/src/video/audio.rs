@@ -26,7 +26,7 @@ const SAMPLE_BYTES: usize = 4;
 const MAX_PACKET_BYTES: u64 = 64 << 20;
 /// Samples that are added to all times, so that none is negative in the pipe: 100 s.
 const BIAS: i64 = 100 * SAMPLE_RATE as i64;
-/// Packets that are so few samples out of place follow each other all the same: 30 ms.
+/// Packets at most this far out of place are joined without a gap: 30 ms.
 const JITTER: i64 = 30 * SAMPLES_PER_MS;
 
 /// The audio stream of a file that players choose.

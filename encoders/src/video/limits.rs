@@ -18,6 +18,13 @@ pub struct Limits {
     pub max_pixels: u64,
 }
 
+impl Limits {
+    /// The same limits for a reader that makes ffmpeg wait, for days if it is slow. A stall is still found.
+    pub(crate) fn for_slow_reader(&self) -> Limits {
+        Limits { wall_clock: self.wall_clock.max(Duration::from_secs(30 * 24 * 3600)), ..*self }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Limits {

@@ -21,7 +21,7 @@ const LONGEST_RUN: Duration = Duration::from_secs(300);
 const MEMORY_BYTES: u64 = 2 << 30;
 /// How the lines begin that it writes about pages that it could read.
 const CHATTER: [&str; 4] = ["Page ", "Estimating resolution", "Empty page", "Detected "];
-/// Names of languages and their joint length are short; a longer list is a mistake.
+/// More languages than anybody reads at once.
 const MOST_LANGUAGES: usize = 8;
 
 /// The Tesseract that is installed.

@@ -21,7 +21,7 @@ const TEMPERATURES: [f32; 6] = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0];
 const MOST_COMPRESSION: f32 = 2.4;
 /// Text with a lower mean log probability is a guess.
 const LEAST_LOGPROB: f32 = -1.0;
-/// A guess of a window that is silent so surely is nothing at all.
+/// A guess is dropped if its window is silent with a higher probability.
 const SILENT: f32 = 0.6;
 
 /// What one attempt wrote.
@@ -102,7 +102,7 @@ impl Writer<'_> {
     ) -> Result<Option<Attempt>, EncodeError> {
         let mut cache = self.decoder.cache();
         let rows = self.decoder.forward(prompt, memory, &mut cache, None).map_err(failed)?;
-        let start = prompt.iter().position(|token| *token == self.tokens.start).unwrap_or(0);
+        let start = prompt.iter().rposition(|token| *token == self.tokens.start).unwrap_or(0);
         let no_speech = match self.tokens.no_speech {
             Some(token) => probability(&self.scores(&rows, start)?, token),
             None => 0.0,
