@@ -90,13 +90,13 @@ export class VideoList {
    * @returns {Promise<Api<'Video'>[]>} its videos
    */
   async more(limit = PAGE) {
-    if (this.cursor === null) return [];
-    const { reads, reading: { signal } } = this;
+    const { cursor, reads, reading: { signal } } = this;
+    if (cursor === null) return [];
     /** @type {Api<'VideoPage'>} */
-    const page = await get('/v1/videos', { query: { ...this.query, limit, cursor: this.cursor }, signal });
+    const page = await get('/v1/videos', { query: { ...this.query, limit, cursor }, signal });
     signal.throwIfAborted();
-    // The list was read anew meanwhile: this page belongs to the old one.
-    if (reads !== this.reads) return [];
+    // Meanwhile the list was read anew, or another call has read this page.
+    if (reads !== this.reads || cursor !== this.cursor) return [];
     this.videos.push(...page.items);
     this.cursor = page.next_cursor ?? null;
     return page.items;

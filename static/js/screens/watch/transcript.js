@@ -71,7 +71,7 @@ export class Transcript {
     this.list = el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Transcript', id: 'transcript', on: {
       wheel: () => this.setFollows(false), touchmove: () => this.setFollows(false),
       pointerdown: (/** @type {PointerEvent} */ event) => this.press(event), pointerover: (/** @type {PointerEvent} */ event) => this.drag(event),
-      click: (/** @type {MouseEvent} */ event) => this.click(event), dblclick: (/** @type {Event} */ event) => this.correct(this.placeOf(event)), keydown: (/** @type {KeyboardEvent} */ event) => this.move(event),
+      click: (/** @type {MouseEvent} */ event) => this.click(event), dblclick: (/** @type {Event} */ event) => this.placeOf(event) >= 0 && this.correct(this.placeOf(event)), keydown: (/** @type {KeyboardEvent} */ event) => this.move(event),
     } });
     this.head = el('div', {});
     this.element = el('div', {}, this.bar, this.head, this.list);
@@ -133,10 +133,11 @@ export class Transcript {
     let title = '';
     this.rows = this.lines.map((line, place) => this.row(line, place));
     fill(this.list, this.lines.map((line, place) => {
-      const heading = line.kind === 'ocr' ? line.text.split('\n')[0] : title;
+      // A whole slide in one line begins with its title.
+      const heading = line.kind === 'ocr' && line.text.includes('\n') ? line.text.split('\n')[0] : title;
       if (heading === title) return this.rows[place];
       title = heading;
-      return [el('h2', { class: 'cue chap' }, el('span', {}), el('span', {}, title)), line.text.includes('\n') && this.rows[place]];
+      return [el('h2', { class: 'cue chap' }, el('span', {}), el('span', {}, title)), this.rows[place]];
     }));
     this.find();
     this.showHits();
@@ -176,7 +177,8 @@ export class Transcript {
   /** @param {number} time */
   setTime(time) {
     if (this.rows.length === 0 || this.element.hidden) return;
-    const place = this.lines.findLastIndex(({ start, kind }) => start <= time + 0.01 && kind !== 'ocr');
+    const isSeen = this.choice.startsWith('ocr');
+    const place = this.lines.findLastIndex(({ start, kind }) => start <= time + 0.01 && (kind === 'ocr') === isSeen);
     if (place === this.current) return;
     this.rows[this.current]?.classList.remove('now');
     this.rows[this.current]?.removeAttribute('aria-current');
@@ -369,7 +371,7 @@ export class Transcript {
     try {
       const { kind, language } = track;
       // Only speech can be put back.
-      const kept = kind === 'speech' ? await (await send('GET', this.pathOf(language), { query: { offset: 0 } })).blob() : null;
+      const kept = kind === 'speech' ? await (await send('GET', this.pathOf(language))).blob() : null;
       await remove(this.pathOf(language), { query: { kind } });
       toasts.show(`Deleted ${labelOf(track)}.`, kept ? { undo: () => this.store([{ language, body: kept }]) } : {});
       await this.reload();
