@@ -67,6 +67,10 @@ impl View<'_> {
         let mut tx = self.begin().await?;
         let Some(found) = jobs::lock(&mut tx, id).await? else { return Ok(None) };
         match found.job.state {
+            JobState::Failed | JobState::Cancelled if is_outdone(&mut tx, &found.job).await? => {
+                let text = "the job can't be retried: a later one of its kind has done or does its work";
+                return Err(CatalogError::Conflict(text.to_owned()));
+            }
             JobState::Failed | JobState::Cancelled => start_over(&mut tx, &found.job).await?,
             JobState::Queued if found.job.retry_at_ms.is_some() => {
                 let now = tx.now_ms().await?;
@@ -130,6 +134,16 @@ impl View<'_> {
             jobs::job_columns!(),
         )
     }
+}
+
+/// Whether a later job writes, or has written, the track that this one would write.
+async fn is_outdone(tx: &mut Tx, job: &Job) -> Result<bool, CatalogError> {
+    if !matches!(job.kind, JobName::Transcribe | JobName::ReadText) {
+        return Ok(false);
+    }
+    let sql = "SELECT id FROM jobs WHERE video = $1 AND kind = $2 AND id > $3 \
+               AND state IN ('queued', 'running', 'succeeded') LIMIT 1";
+    Ok(tx.row(sql, values![job.video, job.kind.name(), job.id]).await?.is_some())
 }
 
 async fn start_over(tx: &mut Tx, job: &Job) -> Result<(), CatalogError> {

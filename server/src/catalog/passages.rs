@@ -86,6 +86,17 @@ macro_rules! within {
     };
 }
 
+/// The number of passages of a kind.
+macro_rules! among {
+    ($keys:literal) => {
+        concat!(
+            "SELECT count(*) AS number FROM spans q JOIN visible_videos v ON v.id = q.video \
+             JOIN passages p ON p.span = q.key JOIN tracks t ON t.key = p.track WHERE t.kind = $2 AND q.key ",
+            $keys
+        )
+    };
+}
+
 /// A passage with the overlapping spans, the largest overlap first.
 macro_rules! hits {
     ($keys:literal, $level:literal) => {
@@ -154,6 +165,24 @@ impl View<'_> {
         };
         let keys: Vec<SpanKey> = only.iter().collect();
         self.keys(sql, vec![stored::keys(&keys), tracks::cue_kind_name(kind).into()]).await
+    }
+
+    /// All passages of one kind of cue.
+    pub async fn passages_of(&self, kind: CueKind) -> Result<KeySet, CatalogError> {
+        let sql = "SELECT q.key FROM spans q JOIN visible_videos v ON v.id = q.video \
+                   JOIN passages p ON p.span = q.key JOIN tracks t ON t.key = p.track WHERE t.kind = $1";
+        self.keys(sql, values![tracks::cue_kind_name(kind)]).await
+    }
+
+    /// How many of these passages are of one kind of cue.
+    pub async fn passages_among(&self, kind: CueKind, passages: &[SpanKey]) -> Result<usize, CatalogError> {
+        let sql = Sql::Each {
+            sqlite: among!("IN (SELECT value FROM json_each($1))"),
+            postgres: among!("= ANY($1)"),
+        };
+        let values = vec![stored::keys(passages), tracks::cue_kind_name(kind).into()];
+        let number: i64 = self.row(sql, values).await?.map_or(Ok(0), |row| row.get("number"))?;
+        Ok(usize::try_from(number).unwrap_or_default())
     }
 
     /// The spans of `scope` for which these passages count, in the order of the passages. One hit per span, with its

@@ -41,7 +41,7 @@ pub(super) enum TrackKindName {
 
 /// Kind of a job. `ingest`: cuts a video into clips and encodes them. `fill`: adds missing vectors. `export`: makes a file of
 /// ranges. `evaluation`: asks spaces the queries of an evaluation. `map`: makes a map of a space and level. `transcribe`: writes
-/// down speech. `read_text`, `caption` and `reindex` are reserved.
+/// down speech. `read_text`: reads text on screen. `caption` and `reindex` are reserved.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes values in the OpenAPI file")]
 #[schema(as = JobKind, rename_all = "snake_case")]

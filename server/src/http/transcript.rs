@@ -200,7 +200,9 @@ struct Correction {
 
 impl Correction {
     fn checked(self) -> Result<String, ApiError> {
-        let text = self.text.trim().to_owned();
+        // A blank row would end the cue in a subtitle file.
+        let rows = self.text.split(['\r', '\n']).map(str::trim).filter(|row| !row.is_empty());
+        let text = rows.collect::<Vec<_>>().join("\n");
         if text.is_empty() || text.chars().count() > LONGEST_LINE || text.contains('\0') {
             let detail = format!("a line has 1 to {LONGEST_LINE} characters, and no NUL");
             return Err(ApiError::invalid("/text", detail));
@@ -226,4 +228,26 @@ async fn correct(
     let of_file = video.facts.map_or(0, |facts| facts.media_offset_ms);
     let cue = Library::of(&app).correct_line(path.video, path.line, &text).await?;
     Ok(axum::Json(TranscriptLine::new(cue, of_file)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<&str>) {
+        let checked = Correction { text: text.to_owned() }.checked().ok();
+        assert_eq!(checked.as_deref(), expected, "{text:?}");
+    }
+
+    #[test]
+    fn a_line_has_no_blank_row() {
+        check(" a line ", Some("a line"));
+        check("one\ntwo", Some("one\ntwo"));
+        check("one\r\n \n\r two\r", Some("one\ntwo"));
+        check(" \r\n ", None);
+        check("a\0b", None);
+        check(&"x".repeat(LONGEST_LINE), Some(&"x".repeat(LONGEST_LINE)));
+        check(&"x".repeat(LONGEST_LINE + 1), None);
+    }
 }

@@ -18,7 +18,7 @@ use crate::catalog::{CueHit, CueKind, CueQuery, CueScope, PassageHit};
 use crate::models::LoadedSpace;
 use crate::subtitles::snippet::Snippet;
 use crate::terms::{Aggregation, Collection, KeySet, Level, SpanKey};
-use crate::vectors::{Allowed, Ask};
+use crate::vectors::{Allowed, Ask, Hits};
 
 /// A source that searches cues of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,9 +173,21 @@ async fn passages(
         None => None,
     };
     let at = Collection { space: space.key, level: Level::Passage };
-    let ask = Ask { k: FUSED_DEPTH, only: filter.map(Allowed::keys), exact: false };
-    let found = query_vectors::search(&app.vectors, at, meaning.vectors.vectors(), &ask).await?;
-    let keys: Vec<SpanKey> = found.hits.iter().map(|hit| hit.key).collect();
+    let nearest = async |only: Option<KeySet>| {
+        let ask = Ask { k: FUSED_DEPTH, only: only.map(Allowed::keys), exact: false };
+        query_vectors::search(&app.vectors, at, meaning.vectors.vectors(), &ask).await
+    };
+    let keys_of = |found: &Hits| found.hits.iter().map(|hit| hit.key).collect::<Vec<SpanKey>>();
+    let mut found = nearest(filter).await?;
+    // One collection holds the passages of every kind. Where others take most places, this kind is searched alone.
+    if scope.only.is_none() && found.hits.len() == FUSED_DEPTH {
+        let view = app.view();
+        if view.passages_among(scope.kind, &keys_of(&found)).await? < FUSED_DEPTH / 2 {
+            let alone = view.passages_of(scope.kind).await?;
+            found = nearest(Some(alone)).await?;
+        }
+    }
+    let keys = keys_of(&found);
     let scores: HashMap<SpanKey, f32> = found.hits.iter().map(|hit| (hit.key, hit.score)).collect();
     let hits = app.view().passage_hits(&keys, &scope).await?;
     let scored = |hit: PassageHit| (scores.get(&hit.passage).copied().unwrap_or_default(), hit);

@@ -23,7 +23,7 @@ pub use srt::write as write_srt;
 pub use vtt::write as write_vtt;
 
 /// Largest number of cues of one file.
-const MAX_CUES: usize = 100_000;
+pub(crate) const MAX_CUES: usize = 100_000;
 /// Largest number of lines of one file: ten for each cue.
 const MAX_ROWS: usize = 1_000_000;
 /// Largest number of characters of one cue.

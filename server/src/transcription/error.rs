@@ -6,6 +6,10 @@ use reprise_encoders::video::VideoError;
 
 use crate::catalog::CatalogError;
 use crate::ingest::Stop;
+use crate::subtitles::MAX_CUES;
+
+/// Longest text of a transcript, in bytes: a day of speech has about 1.5 million.
+pub(super) const LONGEST_TEXT: usize = 8 << 20;
 
 /// Why a transcription ended without a result. Its finished windows are kept.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +32,9 @@ pub enum TranscriptionError {
     /// The model or the service failed.
     #[error(transparent)]
     Model(#[from] EncodeError),
+    /// The model or the service wrote more than anybody says.
+    #[error("the transcript has more than {MAX_CUES} lines or {LONGEST_TEXT} bytes of text")]
+    TooLong,
     /// The catalog failed.
     #[error(transparent)]
     Catalog(#[from] CatalogError),

@@ -11,7 +11,7 @@ use reprise_encoders::speech::{
 use reprise_encoders::transcriber::TranscribeOptions;
 use tokio::sync::mpsc;
 
-use super::error::TranscriptionError;
+use super::error::{LONGEST_TEXT, TranscriptionError};
 use super::lines;
 use crate::app::App;
 use crate::catalog::{
@@ -21,7 +21,7 @@ use crate::catalog::{
 use crate::ingest::{self, JobProgress, Stop};
 use crate::speech::{self, Speech};
 use crate::storage::StoredFile;
-use crate::subtitles::language;
+use crate::subtitles::{MAX_CUES, language};
 
 /// Finished windows that wait to be stored.
 const WAITING: usize = 4;
@@ -110,17 +110,12 @@ async fn hear(
         options: options(asked, speech.is_local()),
     };
     let listening = tokio::task::spawn_blocking(move || ears.listen(resume, finished));
-    while let Some(window) = receive.recv().await {
-        let window = kept(window)?;
-        let of = WindowsOf { model: &model, place: windows.len() };
-        work.app.catalog.keep_transcript_window(work.lease, of, &window).await?;
-        progress.reached(window.until_ms);
-        progress.kept();
-        windows.push(window);
-    }
-    // The file must stay where it is until then.
+    let stored = store(work, &model, &mut receive, &mut windows).await;
+    // The listener ends at its next window then. The file must stay where it is until that.
+    drop(receive);
     let outcome = listening.await?;
     drop(file);
+    stored?;
     match outcome? {
         Outcome::NoAudio => Ok(nothing("the video has no sound")),
         Outcome::Cancelled => Err(TranscriptionError::Stopped(progress.stopped().unwrap_or(Stop::Lost))),
@@ -128,11 +123,37 @@ async fn hear(
     }
 }
 
+/// Stores the windows as they come, behind those that are stored already.
+async fn store(
+    work: &Work<'_>,
+    model: &str,
+    finished: &mut mpsc::Receiver<FinishedWindow>,
+    windows: &mut Vec<TranscriptWindow>,
+) -> Result<(), TranscriptionError> {
+    let bytes = |window: &TranscriptWindow| window.lines.iter().map(|line| line.text.len()).sum::<usize>();
+    let mut lines: usize = windows.iter().map(|window| window.lines.len()).sum();
+    let mut text: usize = windows.iter().map(bytes).sum();
+    while let Some(window) = finished.recv().await {
+        let window = kept(window)?;
+        lines += window.lines.len();
+        text += bytes(&window);
+        if lines > MAX_CUES || text > LONGEST_TEXT {
+            return Err(TranscriptionError::TooLong);
+        }
+        let of = WindowsOf { model, place: windows.len() };
+        work.app.catalog.keep_transcript_window(work.lease, of, &window).await?;
+        work.progress.reached(window.until_ms);
+        work.progress.kept();
+        windows.push(window);
+    }
+    Ok(())
+}
+
 /// How a job writes down speech. `language`: a BCP 47 tag.
 fn options(language: Option<&str>, is_local: bool) -> TranscribeOptions {
     TranscribeOptions {
         language: language.map(|tag| speech::code_of(tag).to_owned()),
-        // A service gives them for nothing. They cut long segments into lines.
+        // Times of words cut long segments into lines. A service gives them for nothing; a model here takes longer.
         word_times: !is_local,
         ..TranscribeOptions::default()
     }

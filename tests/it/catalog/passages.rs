@@ -112,6 +112,13 @@ async fn a_passage_counts_for_the_clip_that_holds_its_start(opened: &Opened) {
     let mut passages: Vec<SpanKey> = within.iter().collect();
     passages.reverse();
     assert_eq!(passages.len(), 2);
+    let view = catalog.view(ALL);
+    let of_speech = view.passages_of(CueKind::Speech).await.unwrap();
+    assert!(within.iter().all(|key| of_speech.contains(key)));
+    assert!(view.passages_of(CueKind::Ocr).await.unwrap().is_empty());
+    for (kind, count) in [(CueKind::Speech, 2), (CueKind::Ocr, 0)] {
+        assert_eq!(view.passages_among(kind, &passages).await.unwrap(), count, "{kind:?}");
+    }
     let hits = catalog.view(ALL).passage_hits(&passages, &spoken(Level::Clip, Some(&only))).await.unwrap();
     let found: Vec<(SpanKey, i64, i64)> = hits.iter().map(|it| (it.span, it.start_ms, it.end_ms)).collect();
     assert_eq!(found, [(clips[15].key, 15_000, 40_000), (clips[0].key, 0, 20_000)]);

@@ -92,6 +92,12 @@ async fn a_video_is_transcribed_once_at_a_time_and_again_on_request(opened: &Ope
     let job = view.job(leased.job.id).await.unwrap().unwrap();
     assert_eq!((job.state, job.note.as_deref()), (JobState::Succeeded, Some("nobody speaks")));
     assert_eq!(tracks(catalog, &of).await, [shown("en", "whisper", true)], "nothing heard replaces nothing");
+    let cancelled = view.transcribe(of.id, &again()).await.unwrap().unwrap();
+    view.cancel_job(cancelled.id).await.unwrap().unwrap();
+    let later = asked(catalog, &of, again()).await;
+    check_conflict(view.retry_job(cancelled.id).await, "a later one");
+    catalog.finish_transcription(&later.lease, &heard("en", &["hello again"])).await.unwrap();
+    check_conflict(view.retry_job(cancelled.id).await, "a later one");
 }
 
 async fn new_videos_are_transcribed_once_and_only_without_subtitles(opened: &Opened) {

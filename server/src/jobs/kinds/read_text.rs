@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokio::sync::Semaphore;
 
 use crate::app::App;
-use crate::catalog::JobName;
+use crate::catalog::{JobName, VideoState};
 use crate::ingest;
 use crate::jobs::error::JobError;
 use crate::jobs::kind::{JobKind, Need, Work};
@@ -29,6 +29,9 @@ impl JobKind for ReadText {
     }
 
     async fn run(&self, work: Work) -> Result<(), JobError> {
+        if work.video()?.state != VideoState::Ready {
+            return Err(JobError::last("the video is not searchable: its ingest has failed"));
+        }
         let read = ingest::text_on_screen(work.source()?).await?;
         work.report().await?;
         work.app.catalog.finish_reading(&work.lease, &read).await?;

@@ -53,6 +53,7 @@ impl From<TranscriptionError> for JobError {
             TranscriptionError::Video(_)
             | TranscriptionError::Model(EncodeError::BadInput(_))
             | TranscriptionError::FileGone(_)
+            | TranscriptionError::TooLong
             | TranscriptionError::NotReady => JobError::last(error),
             TranscriptionError::Model(_)
             | TranscriptionError::NoTranscriber

@@ -5,8 +5,9 @@ use serde::Deserialize;
 
 use super::languages;
 
-/// Most segments of one answer: ten in a second of the longest piece.
-const MOST_SEGMENTS: usize = 1_200;
+/// Most segments of one answer: ten in a second of its piece, and some for a short piece.
+const SEGMENTS_A_SECOND: i64 = 10;
+const MORE_SEGMENTS: i64 = 20;
 /// Most words of one answer.
 const MOST_WORDS: usize = 12_000;
 /// Most characters of a segment.
@@ -67,7 +68,7 @@ pub(super) fn read(bytes: &[u8], length_ms: i64) -> Result<Answer, String> {
         Some(segments) => segments,
         None => vec![whole(verbose.text.ok_or("its answer has neither segments nor text")?, length_ms)],
     };
-    if segments.len() > MOST_SEGMENTS {
+    if segments.len() as i64 > length_ms / 1000 * SEGMENTS_A_SECOND + MORE_SEGMENTS {
         return Err(format!("its answer has {} segments for {} s", segments.len(), length_ms / 1000));
     }
     let clock = Clock { length_ms };
@@ -242,7 +243,7 @@ mod tests {
         check(&json!({"error": "busy"}), Err("neither segments nor text"));
         check(&json!([1]), Err("no verbose_json"));
         check(&json!({"segments": [{"start": "x", "end": 1, "text": ""}]}), Err("no verbose_json"));
-        let many = vec![json!({"start": 0, "end": 1, "text": "x"}); MOST_SEGMENTS + 1];
-        check(&json!({"segments": many}), Err("1201 segments"));
+        let many = vec![json!({"start": 0, "end": 1, "text": "x"}); 121];
+        check(&json!({"segments": many}), Err("121 segments for 10 s"));
     }
 }

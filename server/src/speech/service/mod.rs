@@ -86,12 +86,11 @@ impl Service {
     ) -> Result<Option<Heard>, EncodeError> {
         let used = pieces::end(window.samples, window.goes_on && window.samples.len() >= LONGEST);
         let samples = &window.samples[..used];
-        let prompt = if options.with_text_before { window.state.text.clone() } else { String::new() };
         let asked = Asked {
             wav: wav::of(samples).into(),
             length_ms: samples.len() as i64 / SAMPLES_PER_MS,
             language: options.language.clone(),
-            prompt,
+            prompt: window.state.text.clone(),
         };
         let Some(answer) = self.ask(&asked, on_step)? else { return Ok(None) };
         let Answer { segments, language } = answer;
