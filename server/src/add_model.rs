@@ -7,6 +7,7 @@ use reprise_encoders::{LoadOptions, ModelName};
 
 use crate::app::App;
 use crate::catalog::CatalogError;
+use crate::ingest;
 use crate::models::{self, LoadedSpace, SpacesError};
 use crate::terms::{QueryKind, SpaceInfo};
 
@@ -18,20 +19,30 @@ pub struct Added {
     pub is_new: bool,
 }
 
-/// Loads a model into the running server, now and at each start. Background jobs fill its space.
+/// A model to add.
+pub struct NewModel {
+    /// The model.
+    pub model: ModelName,
+    /// Whether the fill of its space waits until it is resumed.
+    pub paused: bool,
+}
+
+/// Loads a model into the running server, now and at each start. Then measures it on stored clips. Background jobs fill
+/// its space.
 ///
 /// Continues if the caller stops waiting, because a download may take long. A repeated call waits for the same load.
 /// Searches and ingests continue meanwhile.
 ///
 /// # Errors
 /// [`SpacesError`]. Nothing was added.
-pub async fn add_model(app: &Arc<App>, model: ModelName) -> Result<Added, SpacesError> {
-    let (app, name) = (Arc::clone(app), model.to_string());
-    let added = tokio::spawn(async move { load_and_add(&app, &model).await }).await;
+pub async fn add_model(app: &Arc<App>, new: NewModel) -> Result<Added, SpacesError> {
+    let (app, name) = (Arc::clone(app), new.model.to_string());
+    let added = tokio::spawn(async move { load_and_add(&app, &new).await }).await;
     added.map_err(|panic| SpacesError::Panicked { model: name, panic: panic.to_string() })?
 }
 
-async fn load_and_add(app: &App, model: &ModelName) -> Result<Added, SpacesError> {
+async fn load_and_add(app: &App, new: &NewModel) -> Result<Added, SpacesError> {
+    let NewModel { model, paused } = new;
     let name = model.to_string();
     let turn = app.spaces.take_turn(&name).await;
     let is_it = |it: &Arc<LoadedSpace>| it.space.model == name;
@@ -48,17 +59,45 @@ async fn load_and_add(app: &App, model: &ModelName) -> Result<Added, SpacesError
     if !app.ready.load(Ordering::Acquire) {
         return Err(SpacesError::Closing);
     }
+    if *paused {
+        app.catalog.pause_fill(space.key).await?;
+    }
     // Before anything is stored in the space.
     app.vectors.add(expectation(&space)).await?;
     app.spaces.add(Arc::clone(&space), &app.catalog).await?;
+    measure(app, &space).await;
     // Running jobs keep the spaces from their start. Afterwards they enqueue a fill for the new space.
     let fills = enqueue_fills(app, std::slice::from_ref(&space)).await?;
     tracing::info!(space = space.space.name, videos = fills, "a model was added; filling its space");
     Ok(Added { space, is_new: true })
 }
 
-/// Enqueues fills for vectors that ready videos lack in `spaces`, passages included. Returns the number of jobs.
+/// Measures the time of a clip in a space, once a start.
+pub(crate) async fn measure(app: &App, space: &Arc<LoadedSpace>) {
+    if space.seconds_a_clip.get().is_none()
+        && let Some(seconds) = ingest::seconds_a_clip(app, space).await
+    {
+        tracing::info!(space = space.space.name, seconds, "measured the time of a clip");
+        // Another measurement at the same moment is as good.
+        let _ = space.seconds_a_clip.set(seconds);
+    }
+}
+
+/// Ends the pause of a space's fill, and enqueues the fills that it lacks.
+///
+/// # Errors
+/// The catalog failed.
+pub async fn resume_fill(app: &App, space: &Arc<LoadedSpace>) -> Result<(), CatalogError> {
+    app.catalog.resume_fill(space.key).await?;
+    enqueue_fills(app, std::slice::from_ref(space)).await?;
+    Ok(())
+}
+
+/// Enqueues fills for vectors that ready videos lack in `spaces`, passages included. Leaves out spaces whose fill is
+/// paused. Returns the number of jobs.
 pub(crate) async fn enqueue_fills(app: &App, spaces: &[Arc<LoadedSpace>]) -> Result<u64, CatalogError> {
+    let paused = app.catalog.paused_fills().await?;
+    let spaces: Vec<&Arc<LoadedSpace>> = spaces.iter().filter(|it| !paused.contains(&it.key)).collect();
     let sees: Vec<u32> = spaces.iter().filter(|it| it.space.can.frames).map(|it| it.key).collect();
     let mut fills = app.catalog.enqueue_fills(&sees).await?;
     for space in spaces.iter().filter(|it| it.can(QueryKind::Spoken)) {

@@ -13,7 +13,7 @@ use reprise_encoders::screen_text::TesseractError;
 use crate::access::{Gate, LinkSigner};
 use crate::activity::alerts;
 use crate::activity::webhooks::Sender;
-use crate::add_model::{enqueue_fills, expectation};
+use crate::add_model::{enqueue_fills, expectation, measure};
 use crate::app::{App, Renders};
 use crate::catalog::{self, CatalogError};
 use crate::config::Config;
@@ -130,6 +130,9 @@ pub async fn start(app: &Arc<App>) -> Result<Background, StartError> {
         tracing::info!(videos = fills, "videos lack vectors of a loaded space; filling them in");
     }
     let closing = CancellationToken::new();
+    if fills > 0 || !app.catalog.paused_fills().await?.is_empty() {
+        tokio::spawn(closing.clone().run_until_cancelled_owned(measure_all(Arc::clone(app))));
+    }
     let runner = |duty| tokio::spawn(jobs::run_forever(Arc::clone(app), duty, closing.clone()));
     let usual = (0..app.config.runners).map(|_| Duty::Usual);
     let apart = (0..app.config.speech.runners(app.config.runners)).map(|_| Duty::Apart);
@@ -148,6 +151,13 @@ pub async fn start(app: &Arc<App>) -> Result<Background, StartError> {
     }
     app.ready.store(true, Ordering::Release);
     Ok(Background { closing, runners, caretakers })
+}
+
+/// Measures the time of a clip in all spaces, for the estimates of fills.
+async fn measure_all(app: Arc<App>) {
+    for space in app.spaces.all() {
+        measure(&app, &space).await;
+    }
 }
 
 async fn write_query_log(app: Arc<App>, closing: CancellationToken) {

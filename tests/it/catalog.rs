@@ -7,6 +7,7 @@ mod cues;
 mod durability;
 mod evaluations;
 mod exports;
+mod fills;
 mod filters;
 mod following;
 mod insights;

@@ -498,6 +498,8 @@ const MALFORMED: [(&str, Make); 50] = [
             ("POST", "/v1/videos/VIDEO/resegment"),
             ("POST", "/v1/spaces"),
             ("POST", "/v1/spaces/tiny/activate"),
+            ("POST", "/v1/spaces/no/pause"),
+            ("POST", "/v1/spaces/no/resume"),
             ("DELETE", "/v1/clips/CLIP"),
         ]);
         it.server.request(method, &path.replace("VIDEO", &it.video).replace("CLIP", &it.clip))

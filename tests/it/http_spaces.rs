@@ -137,6 +137,49 @@ async fn added_filled_active_and_remembered(bed: Bed) {
     the_command_line_overrules(&bed, &shot, &tiny, &added["name"]).await;
 }
 
+#[tokio::test]
+async fn a_fill_can_wait_until_its_time_is_known() {
+    let bed = Bed::with_models();
+    let server = bed.start(&[]);
+    server.ingest(&bed.film("one", &["smptebars", "color=c=red", "testsrc2"])).await;
+    server.ingest(&bed.film("two", &["color=c=blue", "smptebars"])).await;
+    let body = json!({"model": folder("legacy"), "fill": "paused"});
+    let (status, added) = server.post("/v1/spaces", &body).await;
+    assert_eq!(status, 201, "{added}");
+    let fill = &added["fill"];
+    assert_eq!((&fill["state"], &fill["clips_left"]), (&json!("paused"), &json!(5)), "{fill}");
+    let estimate = fill["estimated_seconds"].as_f64().unwrap();
+    assert!(estimate > 0.0 && estimate < 600.0, "{fill}");
+    // A new video is encoded into a paused space, and the stored ones are not.
+    server.ingest(&bed.film("three", &["testsrc", "color=c=green"])).await;
+    assert!(server.stop());
+    let server = bed.start(&[]);
+    let (_, spaces) = server.get("/v1/spaces").await;
+    let paused = &spaces["items"][1];
+    assert_eq!(
+        (&paused["videos"], &paused["clips"]),
+        (&json!(1), &json!(3)),
+        "after a restart too: {paused}"
+    );
+    assert_eq!((&paused["fill"]["state"], &paused["fill"]["clips_left"]), (&json!("paused"), &json!(5)));
+    let (_, jobs) = server.get("/v1/jobs?kind=fill").await;
+    assert_eq!(jobs["items"], json!([]), "none is enqueued");
+    let turn = |act: &str| format!("/v1/spaces/{}/{act}", added["name"].as_str().unwrap());
+    let (status, space) = server.post(&turn("resume"), &Value::Null).await;
+    assert_eq!(status, 200, "{space}");
+    assert_ne!(space["fill"]["state"], "paused");
+    let spaces = filled(&server).await;
+    assert_eq!((&spaces[1]["videos"], &spaces[1]["clips"]), (&json!(3), &json!(8)));
+    let fill = &spaces[1]["fill"];
+    assert_eq!((&fill["state"], &fill["clips_left"]), (&json!("complete"), &json!(0)), "{fill}");
+    let (status, space) = server.post(&turn("pause"), &Value::Null).await;
+    assert_eq!((status.as_u16(), &space["fill"]["state"]), (200, &json!("paused")));
+    server.refused(server.request("POST", "/v1/spaces/nothing/pause"), 404).await;
+    server
+        .refused(server.request("POST", "/v1/spaces").json(&json!({"model": "a/b", "fill": "no"})), 422)
+        .await;
+}
+
 async fn the_command_line_overrules(bed: &Bed, shot: &Value, tiny: &Value, added: &Value) {
     let server = bed.start(&["--model", "text=builtin:tiny"]);
     assert_eq!(

@@ -116,6 +116,8 @@ fn the_contract_names_every_operation_once_and_nothing_that_is_not_there() {
             "post /v1/searches/{id}/feedback",
             "post /v1/spaces",
             "post /v1/spaces/{id}/activate",
+            "post /v1/spaces/{id}/pause",
+            "post /v1/spaces/{id}/resume",
             "post /v1/uploads",
             "post /v1/videos",
             "post /v1/videos/{id}/clips",

@@ -1,6 +1,10 @@
 //! The screen of models: what answers what, adding a model by its name, choosing the one that answers.
 
+use reprise_tests::film::{Store, film};
+use serde_json::json;
+
 use crate::Setting;
+use crate::library::add;
 
 #[tokio::test]
 async fn a_model_is_added_by_its_name_and_made_the_one_that_answers() {
@@ -26,6 +30,21 @@ async fn a_model_is_added_by_its_name_and_made_the_one_that_answers() {
         page.choose("Undo").await;
         page.until("tiny answers again", "[...document.querySelectorAll('#here tr')].some((it) => /tiny[^]*Answers[^]*clips/.test(it.innerText))").await;
         page.picture("models").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_fill_is_paused_and_resumed_on_the_page() {
+    crate::visit(Setting::default(), async |page, folder| {
+        add(page, &film(folder, "bars", &["smptebars", "color=c=red"], Store::Lossless)).await;
+        let body = json!({"model": "builtin:sports", "fill": "paused"});
+        assert_eq!(page.host.server().post("/v1/spaces", &body).await.0, 201);
+        page.open("/models").await;
+        page.until_says("Paused, 0 %").await;
+        page.until_says("What is left takes").await;
+        page.choose("Resume reading by sports, built in").await;
+        page.until("all is read", "[...document.querySelectorAll('#here tr')].some((it) => /sports[^]*Has read everything/.test(it.innerText))").await;
     })
     .await;
 }

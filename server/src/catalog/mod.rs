@@ -22,6 +22,7 @@ mod events;
 mod exports;
 mod facts;
 mod feedback;
+mod fills;
 pub mod filter;
 mod hold;
 mod insights;

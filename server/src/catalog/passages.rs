@@ -9,10 +9,9 @@ use super::error::CatalogError;
 use super::store::Catalog;
 use super::tables::stored::{self, level_name};
 use super::tables::vectors::{self, At};
-use super::tables::{jobs, spans, tracks, videos};
+use super::tables::{spans, tracks};
 use super::types::*;
 use super::view::View;
-use super::wake::News;
 use crate::subtitles::passages::{passages, passages_on_screen};
 use crate::subtitles::words::words;
 use crate::terms::{KeySet, Level, SpanKey};
@@ -126,23 +125,6 @@ impl Catalog {
                    (SELECT 1 FROM embeddings e WHERE e.space = $2 AND e.span = s.key) ORDER BY s.key";
         let rows = self.database.rows(sql, values![video, space]).await?;
         rows.iter().map(|row| Ok(PassageText { span: row.key("key")?, text: row.get("text")? })).collect()
-    }
-
-    /// Enqueues a `fill` job for a video, unless one is queued or the video does not exist. Returns whether it did.
-    pub async fn enqueue_fill(&self, video: Uuid) -> Result<bool, CatalogError> {
-        let mut tx = self.database.begin().await?;
-        if !videos::lock(&mut tx, video).await? {
-            return Ok(false);
-        }
-        // A queued job will find new passages; a running one may have read the missing ones already.
-        let sql = "SELECT 1 AS one FROM jobs WHERE video = $1 AND kind = 'fill' AND state = 'queued'";
-        if tx.row(sql, values![video]).await?.is_some() {
-            return Ok(false);
-        }
-        jobs::enqueue(&mut tx, jobs::NewJob::fill(video)).await?;
-        tx.announce(News::Jobs).await?;
-        tx.commit().await?;
-        Ok(true)
     }
 
     /// Ready videos without an unfinished job that have a passage without a vector in `space`.

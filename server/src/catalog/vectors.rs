@@ -5,13 +5,11 @@ use uuid::Uuid;
 use super::database::{Row, Sql, values};
 use super::error::CatalogError;
 use super::store::Catalog;
-use super::tables::jobs;
 use super::tables::spans::{self, span_columns};
 use super::tables::stored::{self, level_name};
 use super::tables::vectors::{At, at, unit};
 use super::types::*;
 use super::view::View;
-use super::wake::News;
 use crate::terms::{KeySet, Level, SpanKey};
 
 macro_rules! select_spaces {
@@ -121,29 +119,6 @@ impl Catalog {
     pub async fn last_seq(&self) -> Result<i64, CatalogError> {
         let row = self.database.row("SELECT COALESCE(max(seq), 0) AS seq FROM changes", values![]).await?;
         row.map_or(Ok(0), |row| row.get("seq"))
-    }
-
-    /// Enqueues a `fill` job for each ready video without an unfinished job that lacks a vector of a span (except
-    /// passages) in one of `spaces`. Returns the number of jobs.
-    pub async fn enqueue_fills(&self, spaces: &[u32]) -> Result<u64, CatalogError> {
-        // Moments are excluded: the catalog does not know which spaces have them. Clips given after the video's end are
-        // excluded too: they have no frame.
-        let lacking = "SELECT v.id FROM videos v WHERE v.state = 'ready' AND v.deleted_at_ms IS NULL \
-                       AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.video = v.id AND j.state IN ('queued', 'running')) \
-                       AND EXISTS (SELECT 1 FROM spans s WHERE s.video = v.id AND s.level NOT IN ('moment', 'passage') \
-                       AND s.start_ms < v.duration_ms \
-                       AND NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.space = $1 AND e.span = s.key)) ORDER BY v.id";
-        let mut tx = self.database.begin().await?;
-        let mut count = 0;
-        for space in spaces {
-            for row in tx.rows(lacking, values![*space]).await? {
-                jobs::enqueue(&mut tx, jobs::NewJob::fill(row.get("id")?)).await?;
-                count += 1;
-            }
-        }
-        tx.announce(News::Jobs).await?;
-        tx.commit().await?;
-        Ok(count)
     }
 
     /// Spans of a video (all levels but passages) that lack a vector in `space`.

@@ -89,7 +89,9 @@ pub(super) fn scope_of(method: &Method, route: &str) -> Scope {
         | "/v1/embeddings"
         | "/v1/media-links"
         | "/v1/searches/{id}/feedback" => Scope::Read,
-        "/v1/spaces" | "/v1/spaces/{id}/activate" => Scope::Admin,
+        "/v1/spaces" | "/v1/spaces/{id}/activate" | "/v1/spaces/{id}/pause" | "/v1/spaces/{id}/resume" => {
+            Scope::Admin
+        }
         _ => Scope::Write,
     }
 }

@@ -12,6 +12,7 @@ mod error;
 mod evaluations;
 mod exports;
 mod extract;
+mod fill;
 mod guard;
 mod insights;
 mod jobs;

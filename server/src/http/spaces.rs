@@ -1,4 +1,4 @@
-//! `/v1/spaces`: the loaded embedding spaces, models to add, and the active space of each kind of query.
+//! `/v1/spaces`: the loaded embedding spaces, models to add, their fills, and the active space of each kind of query.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,10 +14,11 @@ use utoipa_axum::routes;
 
 use super::error::ApiError;
 use super::extract::Json;
+use super::fill::{FillChoice, FillOut, Progress};
 use super::names::{PrecisionName, TrainedOnName};
 use super::search::QueryKindName;
 use super::sources;
-use crate::add_model::{Added, add_model};
+use crate::add_model::{Added, NewModel, add_model, resume_fill};
 use crate::app::{App, Authorized};
 use crate::catalog::Counts;
 use crate::models::{LoadedSpace, Snapshot, Unavailable};
@@ -26,7 +27,11 @@ use crate::terms::{Collection, Level, QueryKind};
 
 /// Routes of `/v1/spaces`.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(list, add)).routes(routes!(activate))
+    OpenApiRouter::new()
+        .routes(routes!(list, add))
+        .routes(routes!(activate))
+        .routes(routes!(pause))
+        .routes(routes!(resume))
 }
 
 /// A loaded embedding space.
@@ -81,6 +86,8 @@ struct SpaceOut {
     /// share of all passages.
     #[schema(minimum = 0, maximum = 1)]
     coverage: f64,
+    /// The background jobs that encode stored videos into this space.
+    fill: FillOut,
 }
 
 /// The inputs that a model takes.
@@ -137,29 +144,37 @@ async fn list(app: Authorized) -> Result<axum::Json<SpaceList>, ApiError> {
 /// A model to load.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct NewModel {
+#[schema(as = NewModel)]
+struct NewModelIn {
     /// A hub id `org/name[@revision]`, `builtin:sports`, `builtin:tiny`, or a folder on the server under a configured
     /// model root.
     model: String,
+    /// Whether its fill begins at once. With `paused` the answer gives the estimated time, and `resumeFill` begins.
+    #[serde(default)]
+    fill: FillChoice,
 }
 
 /// Loads a model into the running server, now and at each start.
 ///
-/// The answer comes when the model is loaded, so it waits for the download. A repeated request waits for the same
-/// load. Background jobs then encode stored videos; `coverage` gives their progress. Searches may name the new space
+/// The answer comes when the model is loaded and was measured on three stored clips, so it waits for the download. A
+/// repeated request waits for the same load. Background jobs then encode stored videos; `coverage` gives their progress,
+/// and `fill` the estimated time. Searches may name the new space
 /// at once. It becomes active for query kinds that had no active space; other kinds keep theirs. If the model was
 /// loaded before, the answer is 200 with its space. If the hub does not respond, the answer is 424.
-#[utoipa::path(post, path = "/v1/spaces", operation_id = "addSpace", tag = "models", request_body = NewModel,
+#[utoipa::path(post, path = "/v1/spaces", operation_id = "addSpace", tag = "models", request_body = NewModelIn,
     responses((status = 201, body = SpaceOut, description = "It is loaded now"),
         (status = 200, body = SpaceOut, description = "It was loaded already"), (status = 409), (status = 424)))]
 async fn add(
     app: Authorized,
-    Json(body): Json<NewModel>,
+    Json(body): Json<NewModelIn>,
 ) -> Result<(StatusCode, axum::Json<SpaceOut>), ApiError> {
     let known = app.spaces.all().into_iter().find(|it| it.space.model == body.model);
     let added = match known {
         Some(space) => Added { space, is_new: false },
-        None => add_model(app.shared(), model_name(&app, &body.model)?).await?,
+        None => {
+            let model = model_name(&app, &body.model)?;
+            add_model(app.shared(), NewModel { model, paused: body.fill == FillChoice::Paused }).await?
+        }
     };
     let held = Held::of(&app).await?;
     let out = describe(&app, &app.spaces.now(), &added.space, &held);
@@ -204,8 +219,7 @@ async fn activate(
     axum::extract::Path(id): axum::extract::Path<String>,
     Json(body): Json<Activate>,
 ) -> Result<axum::Json<SpaceOut>, ApiError> {
-    let space = app.spaces.named(&id);
-    let space = space.ok_or_else(|| ApiError::not_found(format!("no loaded space is called `{id}`")))?;
+    let space = loaded(&app, &id)?;
     if body.r#for.is_empty() {
         return Err(ApiError::invalid(
             "/for",
@@ -218,31 +232,74 @@ async fn activate(
     Ok(axum::Json(describe(&app, &app.spaces.now(), &space, &held)))
 }
 
+/// Pauses the fill of a space, also after restarts.
+///
+/// Fill jobs leave the space out; the running ones start again without it within seconds. What they had finished is
+/// kept. New videos are encoded into the space all the same, and searches find what it holds.
+#[utoipa::path(post, path = "/v1/spaces/{id}/pause", operation_id = "pauseFill", tag = "models",
+    params(("id" = String, Path, description = "The space's id or readable name")),
+    responses((status = 200, body = SpaceOut)))]
+async fn pause(
+    app: Authorized,
+    axum::extract::Path(id): axum::extract::Path<String>,
+) -> Result<axum::Json<SpaceOut>, ApiError> {
+    let space = loaded(&app, &id)?;
+    app.catalog.pause_fill(space.key).await?;
+    let held = Held::of(&app).await?;
+    Ok(axum::Json(describe(&app, &app.spaces.now(), &space, &held)))
+}
+
+/// Ends the pause of a space's fill: jobs for the vectors that it lacks join the queue.
+#[utoipa::path(post, path = "/v1/spaces/{id}/resume", operation_id = "resumeFill", tag = "models",
+    params(("id" = String, Path, description = "The space's id or readable name")),
+    responses((status = 200, body = SpaceOut)))]
+async fn resume(
+    app: Authorized,
+    axum::extract::Path(id): axum::extract::Path<String>,
+) -> Result<axum::Json<SpaceOut>, ApiError> {
+    let space = loaded(&app, &id)?;
+    resume_fill(&app, &space).await?;
+    let held = Held::of(&app).await?;
+    Ok(axum::Json(describe(&app, &app.spaces.now(), &space, &held)))
+}
+
+fn loaded(app: &App, id: &str) -> Result<Arc<LoadedSpace>, ApiError> {
+    let space = app.spaces.named(id);
+    space.ok_or_else(|| ApiError::not_found(format!("no loaded space is called `{id}`")))
+}
+
 /// Counts of stored and of searchable entries that the caller sees.
 struct Held {
     counts: Counts,
     live: HashMap<Collection, u64>,
+    /// Keys of the spaces whose fill is paused.
+    paused: Vec<u32>,
 }
 
 impl Held {
     async fn of(app: &Authorized) -> Result<Held, ApiError> {
-        let counts = app.view().counts().await?;
+        let (counts, paused) = (app.view().counts().await?, app.catalog.paused_fills().await?);
         if app.caller().visibility().is_limited() {
             let seen = app.view().vector_counts().await?.into_iter();
             let live = seen.map(|it| (it.collection(), it.vectors)).collect();
-            return Ok(Held { counts, live });
+            return Ok(Held { counts, live, paused });
         }
         let held = app.vectors.status().await?.collections.into_iter();
-        Ok(Held { counts, live: held.map(|it| (it.at, it.live)).collect() })
+        Ok(Held { counts, live: held.map(|it| (it.at, it.live)).collect(), paused })
     }
 }
 
 fn describe(app: &Authorized, now: &Snapshot, loaded: &LoadedSpace, held: &Held) -> SpaceOut {
-    let Held { counts, live } = held;
+    let Held { counts, live, paused } = held;
     let live = |level| live.get(&Collection { space: loaded.key, level }).copied().unwrap_or_default();
     let (space, videos, passages) = (&loaded.space, live(Level::Video), live(Level::Passage));
     let (held, all) =
         if space.can.frames { (videos, counts.videos_ready) } else { (passages, counts.passages) };
+    let coverage = if all > 0 { (held as f64 / all as f64).min(1.0) } else { 1.0 };
+    let stored = if space.can.frames { counts.clips } else { 0 };
+    let clips_left = u64::try_from(stored).unwrap_or_default().saturating_sub(live(Level::Clip));
+    let (is_paused, is_limited) = (paused.contains(&loaded.key), app.caller().visibility().is_limited());
+    let progress = Progress { clips_left, coverage, is_paused, is_limited };
     SpaceOut {
         id: space.id.clone(),
         name: space.name.clone(),
@@ -263,6 +320,7 @@ fn describe(app: &Authorized, now: &Snapshot, loaded: &LoadedSpace, held: &Held)
         videos,
         passages,
         near_duplicate_similarity: search::known_duplicate_cosine(app, loaded),
-        coverage: if all > 0 { (held as f64 / all as f64).min(1.0) } else { 1.0 },
+        coverage,
+        fill: FillOut::new(loaded, &progress),
     }
 }

@@ -15,8 +15,9 @@ use super::passages;
 use super::pictures::Wanted;
 use super::raw_vectors::{RawVector, Spans, moment, pooled, unit};
 use super::source::Source;
+use super::spaces::fillable;
 use crate::app::App;
-use crate::catalog::{Filled, NewVector, Segmentation, Span, Video, VideoState};
+use crate::catalog::{CatalogError, Filled, NewVector, Segmentation, Span, Video, VideoState};
 use crate::models::LoadedSpace;
 use crate::terms::{Level, SpanKey};
 
@@ -56,7 +57,7 @@ type Together = (Vec<Span>, Vec<Arc<LoadedSpace>>);
 
 async fn lacking(app: &App, video: Uuid, duration_ms: i64) -> Result<Vec<Together>, IngestError> {
     let mut together: BTreeMap<(bool, Vec<SpanKey>), Together> = BTreeMap::new();
-    for space in app.spaces.all().into_iter().filter(|it| it.space.can.frames) {
+    for space in fillable(app).await?.into_iter().filter(|it| it.space.can.frames) {
         let mut lacking = app.catalog.spans_without_vector(video, space.key).await?;
         let has_moments = space.space.temporal;
         lacking.retain(|span| span.start_ms < duration_ms && (has_moments || span.level != Level::Moment));
@@ -67,13 +68,18 @@ async fn lacking(app: &App, video: Uuid, duration_ms: i64) -> Result<Vec<Togethe
     Ok(together.into_values().filter(|(lacking, _)| !lacking.is_empty()).collect())
 }
 
-/// Enqueues another fill if a space was added while a job worked on the video. That job does not fill the new space,
-/// and nothing else enqueues a video that has a running job. Errors are logged, and the next start tries again.
-pub async fn enqueue_new_spaces(app: &App, video: Uuid, spaces_before: usize) {
-    if app.spaces.now().all().len() == spaces_before {
-        return;
-    }
-    if let Err(error) = app.catalog.enqueue_fill(video).await {
+/// Enqueues another fill if a space was added, or its fill resumed, while a job worked on the video. That job filled
+/// the spaces `before`, and nothing else enqueues a video that has a running job. Errors are logged, and the next start
+/// tries again.
+pub async fn enqueue_new_spaces(app: &App, video: Uuid, before: &[Arc<LoadedSpace>]) {
+    let enqueued = async {
+        let now = fillable(app).await?;
+        if now.iter().any(|it| before.iter().all(|old| old.key != it.key)) {
+            app.catalog.enqueue_fill(video).await?;
+        }
+        Ok::<_, CatalogError>(())
+    };
+    if let Err(error) = enqueued.await {
         tracing::warn!(%error, %video, "a video waits for the next start to be filled into a new space");
     }
 }

@@ -8,8 +8,9 @@ use uuid::Uuid;
 
 use super::error::IngestError;
 use super::progress::JobProgress;
+use super::spaces::fillable;
 use crate::app::App;
-use crate::catalog::{NewVector, PassageText};
+use crate::catalog::{CatalogError, NewVector, PassageText};
 use crate::models::LoadedSpace;
 use crate::terms::{QueryKind, SpanKey, UnitVector};
 
@@ -26,7 +27,7 @@ pub(super) async fn fill(
     progress: &JobProgress,
 ) -> Result<Vec<NewVector>, IngestError> {
     let mut vectors = Vec::new();
-    for space in spaces(app) {
+    for space in spaces(app).await? {
         let Some(tokenizer) = space.tokenizer.as_deref() else { continue };
         let lacking = app.catalog.passages_without_vector(video, space.key).await?;
         for some in lacking.chunks(AT_ONCE) {
@@ -39,21 +40,23 @@ pub(super) async fn fill(
     Ok(vectors)
 }
 
-/// All loaded passage spaces. An inactive one must be complete before it is made active.
-fn spaces(app: &App) -> impl Iterator<Item = Arc<LoadedSpace>> {
-    app.spaces.all().into_iter().filter(|it| it.can(QueryKind::Spoken))
+/// All loaded passage spaces whose fill is not paused. An inactive one must be complete before it is made active.
+async fn spaces(app: &App) -> Result<Vec<Arc<LoadedSpace>>, CatalogError> {
+    let mut spaces = fillable(app).await?;
+    spaces.retain(|it| it.can(QueryKind::Spoken));
+    Ok(spaces)
 }
 
 /// Enqueues a fill if a passage of the video lacks a vector. Errors are logged, and the next start tries again.
 pub(crate) async fn enqueue(app: &App, video: Uuid) {
     let enqueued = async {
-        for space in spaces(app) {
+        for space in spaces(app).await? {
             if !app.catalog.passages_without_vector(video, space.key).await?.is_empty() {
                 app.catalog.enqueue_fill(video).await?;
                 break;
             }
         }
-        Ok::<_, crate::catalog::CatalogError>(())
+        Ok::<_, CatalogError>(())
     };
     if let Err(error) = enqueued.await {
         tracing::warn!(%error, %video, "the passages of a video wait for the next start to be encoded");

@@ -3,7 +3,7 @@
 pub mod catalogue;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use reprise_encoders::text::Tokenizer;
@@ -32,6 +32,8 @@ pub struct LoadedSpace {
     pub pool: Pool,
     /// Whether it was added to a running server. Such a model is loaded at each start.
     pub added: bool,
+    /// Seconds that this machine takes for a stored clip, once they are measured.
+    pub seconds_a_clip: OnceLock<f64>,
 }
 
 impl LoadedSpace {
@@ -459,7 +461,7 @@ pub(crate) async fn start(
         precision,
         "model ready"
     );
-    Ok(LoadedSpace { key: row.key, space, tokenizer, devices, pool, added })
+    Ok(LoadedSpace { key: row.key, space, tokenizer, devices, pool, added, seconds_a_clip: OnceLock::new() })
 }
 
 fn measure(space: &str, batch: &pool::BatchReport) {

@@ -84,19 +84,53 @@ class Models {
     return el('div', { class: 'gaps' }, firstSteps(items, videos),
       section('answers', 'Which model answers', el('div', { class: 'answers' }, KINDS.map((kind) => this.answer(kind, items)))),
       section('here', 'On this server', el('div', { class: 'panel' }, table('On this server', HEAD, [
-        ...items.map((space) => spaceCells(space, models.find(({ spaces }) => spaces.includes(space.name)), this.timeLeft(space))),
+        ...items.map((space) => this.spaceCells(space, models.find(({ spaces }) => spaces.includes(space.name)))),
         ...unavailable.map(({ model, reason }) => [el('b', {}, model), el('span', { class: 'bad' }, `Did not load at this start: ${reason}`), '', '', this.loader(model, 'Load again')]),
       ], 'fixed models'))),
       section('recommended', 'Recommended', [el('div', { class: 'panel' }, table('Recommended', HEAD, others.map((model) => this.modelCells(model)), 'fixed models')),
         el('p', { class: 'dim small note' }, 'A download goes on where it stopped. The model that answers now goes on answering until you switch.')]));
   }
 
-  /** How long a model reads on, at the pace since it was first looked at: in words, '' if not known. @param {Space} space */
-  timeLeft({ id, coverage }) {
+  /** How long a model reads on, at the pace since it was first looked at, or as the server estimates: in words, '' if not known. @param {Space} space */
+  timeLeft({ id, coverage, fill }) {
     const now = performance.now() / 1000;
     const [since, before] = this.seen.get(id) ?? [now, coverage];
     this.seen.set(id, [since, before]);
-    return coverage > before ? formatEstimate(((1 - coverage) * (now - since)) / (coverage - before)) : '';
+    if (fill.state === 'filling' && coverage > before) return formatEstimate(((1 - coverage) * (now - since)) / (coverage - before));
+    return fill.estimated_seconds ? formatEstimate(fill.estimated_seconds) : '';
+  }
+
+  /** @param {Space} space @param {Model} [model] @returns {Children[]} */
+  spaceCells(space, model) {
+    const { can, dim, precision, devices, videos, clips, passages } = space;
+    return [[el('b', {}, nameOf(space)), el('div', { class: 'dim tiny num' }, can.frames ? `${count(videos, 'video')}, ${count(clips, 'shot')}` : count(passages, 'passage')),
+      el('div', { class: 'dim tiny num' }, `${dim} values, ${precision}, on ${devices.join(', ').replace('cpu', 'the processor').replace('cuda:', 'graphics card ')}`)],
+    capital(model?.purpose), model?.bytes ? formatBytes(model.bytes) : '–', licenceOf(model?.licence), this.fillOf(space)];
+  }
+
+  /** What a space has read, and the button that pauses or resumes it. @param {Space} space @returns {Children} */
+  fillOf(space) {
+    const { coverage, fill, active_for: kinds } = space;
+    const uses = KINDS.filter(([kind]) => kinds.some((one) => one === kind)).map(([, , word]) => word).join(', ');
+    if (fill.state === 'complete') return el('span', { class: uses ? 'row small ok' : 'row small muted' }, icon('circle-check'), uses ? `Answers ${uses}` : 'Has read everything, not in use');
+    const paused = fill.state === 'paused';
+    const word = paused ? 'Resume' : 'Pause';
+    if (paused) this.seen.delete(space.id);
+    return [progress(`${paused ? 'Paused' : 'Reading'}, ${percent(space)}. It answers over that part.`, paused ? '' : this.timeLeft(space), coverage, nameOf(space)),
+      button([icon(paused ? 'play' : 'pause'), word], () => this.turn(space, paused ? 'resume' : 'pause'), { class: 'btn end', 'aria-label': `${word} reading by ${nameOf(space)}` }),
+      paused && fill.estimated_seconds ? el('p', { class: 'dim tiny' }, `What is left takes ${formatEstimate(fill.estimated_seconds)}.`) : null];
+  }
+
+  /** @param {Space} space @param {'pause'|'resume'} act */
+  async turn(space, act) {
+    try {
+      await post(`/v1/spaces/${space.id}/${act}`);
+      jobs.look();
+    } catch (error) {
+      this.page.toasts.show(reasonOf(error));
+      this.drawn = '';
+    }
+    this.load();
   }
 
   /**
@@ -174,7 +208,7 @@ class Models {
       /** @type {Space} */
       const space = await post('/v1/spaces', { json: { model } });
       this.asked.delete(model);
-      this.page.toasts.show(`${nameOf(space)} is loaded${space.active_for.length > 0 ? '' : ': choose above what it answers'}.`);
+      this.page.toasts.show(`${nameOf(space)} is loaded${space.active_for.length > 0 ? '' : ': choose above what it answers'}.${timeOf(space)}`);
       if (this.input.value.trim() === model) this.input.value = '';
       jobs.look();
     } catch (error) {
@@ -200,16 +234,8 @@ function firstSteps(spaces, videos) {
       el('li', {}, el('b', {}, '2'), el('span', {}, el('a', { class: 'link', href: '/library' }, 'Add your videos'), videos > 0 ? `: those that are here (${videos}) it reads by itself.` : ': it reads them as they come.'))));
 }
 
-/** @param {Space} space @param {Model|undefined} model @param {string} left @returns {Children[]} */
-function spaceCells(space, model, left) {
-  const { can, coverage, dim, precision, devices, videos, clips, passages, active_for: kinds } = space;
-  const uses = KINDS.filter(([kind]) => kinds.some((one) => one === kind)).map(([, , word]) => word).join(', ');
-  return [[el('b', {}, nameOf(space)), el('div', { class: 'dim tiny num' }, can.frames ? `${count(videos, 'video')}, ${count(clips, 'shot')}` : count(passages, 'passage')),
-    el('div', { class: 'dim tiny num' }, `${dim} values, ${precision}, on ${devices.join(', ').replace('cpu', 'the processor').replace('cuda:', 'graphics card ')}`)],
-  capital(model?.purpose), model?.bytes ? formatBytes(model.bytes) : '–', licenceOf(model?.licence),
-  coverage < 1 ? progress(`Reading, ${percent(space)}. It answers over that part.`, left, coverage, nameOf(space))
-    : el('span', { class: uses ? 'row small ok' : 'row small muted' }, icon('circle-check'), uses ? `Answers ${uses}` : 'Has read everything, not in use')];
-}
+/** What a toast says about the time of a fill; '' where it is short. @param {Space} space */
+const timeOf = ({ fill: { estimated_seconds: seconds } }) => (seconds && seconds >= 60 ? ` Reading the library takes ${formatEstimate(seconds)}; it can be paused.` : '');
 
 /** @param {any} error */
 const reasonOf = (error) => (error.status === 401 || error.status === 403 ? 'This needs an API key with the scope “admin”.' : `${describe(error)} ${REMEDIES[error.status] ?? ''}`);

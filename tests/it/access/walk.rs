@@ -38,6 +38,7 @@ fn expected(operation: &str, theirs: &Theirs) -> Option<Expected> {
         "post /v1/keys" => Forbidden(Some(json!({"name": "x", "scopes": ["read"]}))),
         "post /v1/spaces" => Forbidden(Some(json!({"model": "builtin:tiny"}))),
         "post /v1/spaces/{id}/activate" => Forbidden(Some(json!({"for": ["text"]}))),
+        "post /v1/spaces/{id}/pause" | "post /v1/spaces/{id}/resume" => Forbidden(None),
         "get /v1/videos" => {
             Unchanged(vec![("/v1/videos".to_owned(), None), ("/v1/videos?trashed=true".to_owned(), None)])
         }

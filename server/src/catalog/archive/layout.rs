@@ -40,7 +40,7 @@ macro_rules! columns {
 }
 
 /// Tables of the library as a whole. A table comes after the tables that it refers to.
-pub static LIBRARY: [Table; 17] = [
+pub static LIBRARY: [Table; 18] = [
     Table { name: "library", columns: columns![one Int, id Uuid], rows: "library t" },
     Table { name: "secrets", columns: columns![name Text, value Bytes], rows: "secrets t ORDER BY t.name" },
     Table {
@@ -53,6 +53,7 @@ pub static LIBRARY: [Table; 17] = [
         columns: columns![kind Text, space Int, named Text],
         rows: "activations t ORDER BY t.kind",
     },
+    Table { name: "paused_fills", columns: columns![space Int], rows: "paused_fills t ORDER BY t.space" },
     Table {
         name: "api_keys",
         columns: columns![

@@ -1,4 +1,4 @@
-//! The fill job: encodes missing vectors, for new given clips, passages or spaces.
+//! The fill job: encodes missing vectors, for new given clips, passages or spaces. Leaves out spaces whose fill is paused.
 
 use async_trait::async_trait;
 
@@ -21,11 +21,11 @@ impl JobKind for Fill {
     }
 
     async fn run(&self, work: Work) -> Result<(), JobError> {
-        let spaces = work.app.spaces.all().len();
+        let spaces = ingest::fillable(&work.app).await?;
         let filled = ingest::missing(work.source()?).await?;
         work.report().await?;
         work.app.catalog.finish_fill(&work.lease, filled).await?;
-        ingest::enqueue_new_spaces(&work.app, work.video()?.id, spaces).await;
+        ingest::enqueue_new_spaces(&work.app, work.video()?.id, &spaces).await;
         Ok(())
     }
 }

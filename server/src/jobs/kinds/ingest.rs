@@ -25,7 +25,7 @@ impl JobKind for Ingest {
 
     async fn run(&self, work: Work) -> Result<(), JobError> {
         let (app, video) = (&work.app, work.video()?);
-        let spaces = app.spaces.all().len();
+        let spaces = app.spaces.all();
         let replaced = ingest::found_clips(app, video).await?;
         let Whole { ingested, thumbnails } = ingest::whole(work.source()?).await?;
         work.report().await?;
@@ -43,7 +43,7 @@ impl JobKind for Ingest {
         }
         ingest::keep_thumbnails(app, video.id, thumbnails).await;
         ingest::enqueue_passages(app, video.id).await;
-        ingest::enqueue_new_spaces(app, video.id, spaces).await;
+        ingest::enqueue_new_spaces(app, video.id, &spaces).await;
         Ok(())
     }
 }
