@@ -7,6 +7,8 @@ import { el } from '../core/dom.js';
 const ROWS = 6;
 /** Chunks within this distance of the window are drawn, in CSS pixels. */
 const NEAR_PX = 1200;
+/** Columns of the grid that was measured last: the next one most likely has as many. */
+let usualColumns = 1;
 
 /**
  * @template T
@@ -25,7 +27,7 @@ export class Grid {
     this.onFocus = onFocus;
     /** @type {T[]} */
     this.items = [];
-    this.columns = 1;
+    this.columns = usualColumns;
     this.current = 0;
     this.list = el('div', { class: 'chunks', role: 'list', 'aria-label': label || null });
     this.end = el('div', { class: 'grid-end', 'aria-hidden': 'true' });
@@ -104,6 +106,7 @@ export class Grid {
     probe.remove();
     if (columns === this.columns) return;
     this.columns = columns;
+    usualColumns = columns;
     this.rebuild();
   }
 
@@ -118,8 +121,8 @@ export class Grid {
     for (let place = from; place * this.perChunk < this.items.length; place += 1) {
       const chunk = el('div', { class: 'grid', role: 'presentation', data: { chunk: place } });
       this.list.append(chunk);
-      // The first ones are seen at once; the observer would draw them a frame later.
-      if (place < 2 || place === from) this.draw(chunk);
+      // The first one is seen at once; the observer would draw it a frame later.
+      if (place === from) this.draw(chunk);
       else chunk.style.setProperty('height', `${this.guessHeight()}px`);
       this.near.observe(chunk);
     }
