@@ -1,5 +1,7 @@
 //! Chat templates: the folder's own (Jinja), else ChatML as all three models were trained with.
 
+use std::io::{self, Write};
+
 use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, context};
 use serde::Serialize;
 use serde_json::Value;
@@ -16,6 +18,8 @@ pub(super) const FILES: [&str; 3] = ["chat_template.jinja", "chat_template.json"
 
 /// Steps that a template may take; those of the published ones take some hundred a message.
 const MOST_STEPS: u64 = 1_000_000;
+/// Longest prompt in bytes: some millions of tokens, more than a model reads.
+const MOST_BYTES: usize = 16 << 20;
 
 /// The system message of Qwen2-VL and Qwen2.5-VL where a conversation has none.
 const SYSTEM: &str = "You are a helpful assistant.";
@@ -104,7 +108,11 @@ impl ChatTemplate {
         let bad = |error: Error| EncodeError::BadInput(error.into());
         environment.add_template("chat", source).map_err(bad)?;
         let template = environment.get_template("chat").map_err(bad)?;
-        template.render(context! { messages, add_generation_prompt => true }).map_err(bad)
+        let mut prompt = Prompt::default();
+        template
+            .render_captured_to(context! { messages, add_generation_prompt => true }, &mut prompt)
+            .map_err(bad)?;
+        String::from_utf8(prompt.0).map_err(|error| EncodeError::BadInput(error.into()))
     }
 
     fn chat_ml(&self, turns: &[Turn]) -> String {
@@ -123,6 +131,24 @@ impl ChatTemplate {
             prompt.push_str(&format!("<|im_start|>{role}\n{pieces}<|im_end|>\n"));
         }
         prompt + "<|im_start|>assistant\n"
+    }
+}
+
+/// A prompt as it grows, up to [`MOST_BYTES`].
+#[derive(Default)]
+struct Prompt(Vec<u8>);
+
+impl Write for Prompt {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > MOST_BYTES {
+            return Err(io::Error::other(format!("the prompt is longer than {MOST_BYTES} bytes")));
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -184,7 +210,36 @@ fn in_json(file: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
     use super::*;
+
+    const PARTS: [&str; 22] = [
+        "{% for message in messages %}",
+        "{% endfor %}",
+        "{{ message.content }}",
+        "{{ message['role'] | upper }}",
+        "{% if loop.first %}",
+        "{% else %}",
+        "{% endif %}",
+        "{% set x = namespace(value=0) %}",
+        "{{ x.value }}",
+        "{% set x.value = x.value + 1 %}",
+        "{{ messages[0].content[-9] }}",
+        "{{ messages | length // 0 }}",
+        "{{",
+        "}}",
+        "{%",
+        "%}",
+        "{#",
+        "|",
+        "é\u{0}",
+        "{{ 'a' * 99 }}",
+        "{{ raise_exception(x) }}",
+        "{% macro m(a) %}{{ m(a) }}{% endmacro %}{{ m(1) }}",
+    ];
 
     /// Qwen2-VL's published template.
     const QWEN2_VL: &str = "{% set image_count = namespace(value=0) %}{% set video_count = namespace(value=0) %}\
@@ -235,6 +290,20 @@ mod tests {
         check("{% for a in range(9999) %}{% for b in range(9999) %}{{ a }}{% endfor %}{% endfor %}");
         check("{% if %}");
         check("{{ messages.missing() }}");
+        // Few steps, much text.
+        check(&format!("{{% for a in range(9999) %}}{}{{% endfor %}}", "x".repeat(4096)));
+    }
+
+    proptest! {
+        /// Pieces of templates in any order are refused or give a bounded prompt.
+        #[test]
+        fn any_template_is_refused_or_renders(parts in vec(select(PARTS.to_vec()), 0..24)) {
+            let template = ChatTemplate { source: Some(parts.concat()), generation: Generation::Two };
+            match template.render(&turns()) {
+                Ok(prompt) => prop_assert!(prompt.len() <= MOST_BYTES),
+                Err(error) => prop_assert!(matches!(error, EncodeError::BadInput(_)), "{error}"),
+            }
+        }
     }
 
     #[test]
