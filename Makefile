@@ -4,7 +4,7 @@
 export PATH := $(PATH):$(CURDIR)/.tools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build test test-full check bench bench-long bench-lectures bench-encoders bench-index
+.PHONY: help setup demo build test test-full check bench bench-long bench-lectures bench-encoders bench-decoders bench-index
 
 help:
 	@echo 'make setup      install what is missing: C compiler, ffmpeg, Tesseract; for the tests PostgreSQL, Chromium, promtool, Node.js'
@@ -17,6 +17,7 @@ help:
 	@echo 'make bench-long  an hour of 720p through a CLIP of real size'
 	@echo 'make bench-lectures  what is found in the lectures of REPRISE_TEST_DATA; REPRISE_TEXT_MODEL adds meaning'
 	@echo 'make bench-encoders  models of real shapes on the CPU beside PyTorch and ONNX Runtime'
+	@echo 'make bench-decoders  a model of two billion weights that writes, beside PyTorch on the CPU'
 	@echo 'make bench-index  the index beside hnswlib, faiss and usearch; a gallery of 40,804; a million vectors'
 
 setup:
@@ -51,6 +52,9 @@ bench-lectures:
 
 bench-encoders:
 	@scripts/bench-encoders.sh
+
+bench-decoders:
+	@scripts/bench-decoders.sh
 
 bench-index:
 	@scripts/bench-index.sh

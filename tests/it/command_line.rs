@@ -141,6 +141,24 @@ fn bench_encode_measures_what_the_model_takes() {
     assert!(complains(&["bench", "encode", "--batch", "0"]).contains("from 1 to 4096"));
 }
 
+#[test]
+fn bench_generate_measures_prompts_and_writing() {
+    let Some(words) = crate::encoders_qwen_vl::words() else { return };
+    let model = words.join("qwen2-vl");
+    let usual =
+        ["bench", "generate", "--model", shown(&model), "--side", "56", "--frames", "2", "--runs", "1"];
+    let all = prints_json(&[&usual[..], &["--tokens", "4", "--words", "4,8", "--json"]].concat());
+    let prompts = all["prompts"].as_array().unwrap();
+    let kinds: Vec<&str> = prompts.iter().map(|it| it["what"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["picture", "clip", "text", "text"], "{all}");
+    let tokens: Vec<u64> = prompts.iter().map(|it| it["tokens"].as_u64().unwrap()).collect();
+    assert!(tokens[0] < tokens[1] && tokens[3] == tokens[2] + 4, "a word is a token: {all}");
+    assert!(prompts.iter().all(|it| it["seconds"].as_f64() > Some(0.0)), "{all}");
+    assert_eq!(all["writing"]["tokens"], 3, "the first token belongs to the prompt: {all}");
+    assert!(all["memory_bytes_per_second"].as_f64() > Some(1e8), "{all}");
+    assert!(complains(&[&usual[..], &["--words", "0"]].concat()).contains("--words"));
+}
+
 /// The measured figures, which must be positive.
 #[track_caller]
 fn measure_of(measure: &Value) -> (&str, u64, Option<u64>) {

@@ -1,9 +1,9 @@
-//! `reprise bench`: the encoding speed of a model on this machine.
+//! `reprise bench encode`: the encoding speed of a model on this machine.
 
 use std::fmt::{self, Display, Formatter};
 
 use anyhow::Context;
-use clap::{Args, Subcommand};
+use clap::Args;
 use reprise_encoders::large_product::{LargeProduct, SIDE};
 use reprise_encoders::{DEFAULT_MODEL, DeviceChoice, Embedder, Encoder, Input, ModelName, Precision};
 use serde::Serialize;
@@ -13,22 +13,9 @@ use super::workload::{self, Batch, What};
 use crate::compute::ComputeArgs;
 use crate::terminal::say;
 
-/// Arguments of `reprise bench`.
-#[derive(Debug, Args)]
-pub struct BenchArgs {
-    #[command(subcommand)]
-    what: Bench,
-}
-
-#[derive(Debug, Subcommand)]
-enum Bench {
-    /// Measure how many pictures, clips and texts a model encodes per second, one batch after the other
-    Encode(EncodeArgs),
-}
-
 /// Arguments of `reprise bench encode`.
 #[derive(Debug, Args)]
-struct EncodeArgs {
+pub(super) struct EncodeArgs {
     /// builtin:sports, builtin:tiny, a folder or .pt file, or a hub id org/name[@revision]
     #[arg(long, env = "REPRISE_MODEL", default_value = DEFAULT_MODEL)]
     model: ModelName,
@@ -113,12 +100,10 @@ struct Measure {
     vectors: Option<Vec<Vec<f32>>>,
 }
 
-/// Runs the benchmark and prints the figures.
-pub async fn run(args: BenchArgs) -> anyhow::Result<()> {
-    let Bench::Encode(args) = args.what;
-    let as_json = args.json;
-    let report = tokio::task::spawn_blocking(move || measure(&args)).await??;
-    match as_json {
+/// Runs the benchmark and prints the figures. Blocks.
+pub(super) fn run(args: &EncodeArgs) -> anyhow::Result<()> {
+    let report = measure(args)?;
+    match args.json {
         true => say(serde_json::to_string(&report)?)?,
         false => say(report)?,
     }

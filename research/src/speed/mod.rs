@@ -1,8 +1,34 @@
 //! Speed of models and of the index on this machine.
 
 mod encode;
+mod generate;
 pub mod index;
+mod memory;
 mod meter;
 mod workload;
 
-pub use encode::{BenchArgs, run};
+use clap::{Args, Subcommand};
+
+/// Arguments of `reprise bench`.
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    what: Bench,
+}
+
+#[derive(Debug, Subcommand)]
+enum Bench {
+    /// Measure how many pictures, clips and texts a model encodes per second, one batch after the other
+    Encode(encode::EncodeArgs),
+    /// Measure how fast a model that writes texts reads prompts and writes tokens
+    Generate(generate::GenerateArgs),
+}
+
+/// Runs a benchmark and prints the figures.
+pub async fn run(args: BenchArgs) -> anyhow::Result<()> {
+    tokio::task::spawn_blocking(move || match args.what {
+        Bench::Encode(args) => encode::run(&args),
+        Bench::Generate(args) => generate::run(&args),
+    })
+    .await?
+}

@@ -132,7 +132,7 @@ pub(super) fn text(loaded: &Embedder, tokens: usize) -> anyhow::Result<Batch> {
 }
 
 /// Squares of random colours: pictures with edges and areas, unlike noise per pixel.
-fn noise(number: usize, size: FrameSize) -> Frame {
+pub(super) fn noise(number: usize, size: FrameSize) -> Frame {
     let (width, height) = match size {
         FrameSize::ShortEdge(side) => (side, side),
         FrameSize::Exact { width, height } => (width, height),
