@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures the index against hnswlib, faiss and usearch. Writes the tables and the plot to BENCHMARKS.md and docs.
+# Measures the index against hnswlib, faiss, usearch, SymphonyQG and SVS. Writes the tables and the plot to BENCHMARKS.md and docs.
 # Arguments go to tests/bench/index_peers.py. Without arguments it then measures ranks in a gallery of LoVR's size,
 # searches during writes, and a build of a million vectors. The build takes minutes and gigabytes;
 # REPRISE_BENCH_MILLION=0 leaves it out.

@@ -139,17 +139,9 @@ impl Links for Build<'_> {
     }
 
     #[inline]
-    fn neighbours(&self, layer: usize, node: u32, into: &mut Vec<u32>, mut wanted: impl FnMut(u32) -> bool) {
-        for link in self.links(layer, node) {
-            match link.load(Ordering::Acquire) {
-                NONE => break,
-                neighbour => {
-                    if wanted(neighbour) {
-                        into.push(neighbour);
-                    }
-                }
-            }
-        }
+    fn neighbours(&self, layer: usize, node: u32, into: &mut Vec<u32>, wanted: impl FnMut(u32) -> bool) {
+        let links = self.links(layer, node).iter().map(|link| link.load(Ordering::Acquire));
+        walk::gather(links, into, wanted);
     }
 
     fn nodes(&self, layer: usize) -> usize {
@@ -200,7 +192,7 @@ impl<'a> Build<'a> {
         if node == 0 {
             return;
         }
-        self.rows.coder.take_row(self.rows.row(node), &mut scratch.query);
+        self.rows.take(node, &mut scratch.query);
         let highest = self.layer_of(node);
         let above = (highest + 1..=self.upper_layers()).rev();
         let goal = Goal { rows: self.rows, query: &scratch.query };
@@ -257,7 +249,7 @@ impl<'a> Build<'a> {
         }
         scratch.links.push(new);
         if scratch.links.len() > most {
-            self.rows.coder.take_row(self.rows.row(node), &mut scratch.neighbour);
+            self.rows.take(node, &mut scratch.neighbour);
             scratch.candidates.clear();
             for &other in &scratch.links {
                 let score = self.rows.score(&scratch.neighbour, other);
@@ -281,7 +273,7 @@ impl<'a> Build<'a> {
                 break;
             }
             if !chosen.is_empty() {
-                self.rows.coder.take_row(self.rows.row(found.node), candidate);
+                self.rows.take(found.node, candidate);
             }
             if chosen.iter().all(|&other| self.is_apart(node, found, candidate, other)) {
                 chosen.push(found.node);

@@ -1,15 +1,21 @@
-//! Codes: the numbers that a graph walk compares. 32-bit floats, half precision, or bytes.
+//! Codes: the numbers that a graph walk compares. 32-bit floats, half precision, bytes, or halves of bytes.
 //!
 //! Byte codes first subtract the segment's mean, then quantise the rest in 255 steps of the vector's own scale.
 //! Embeddings of one model share a direction (mean cosine 0.75 among CLIP's texts), which would take most of the steps.
 //! The rest is multiplied in integers, the mean's terms in floats: `q.x = m.m + m.(q-m) + m.(x-m) + (q-m).(x-m)`.
+//!
+//! Halves of bytes also rotate the rest at random, so that its values are nearly normal, and round each to one of 16
+//! levels. A factor a vector keeps the estimate of a product unbiased (RaBitQ, Gao and others, "Practical and
+//! Asymptotically Optimal Quantization of High-Dimensional Vectors in Euclidean Space").
 
+use std::borrow::Cow;
 use std::str::FromStr;
 
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use serde::{Deserialize, Serialize};
 
 use crate::kernels::{Kernels, LINE, prefetch};
+use crate::rotation::Rotation;
 
 /// The numbers in which a sealed segment stores its codes. The last candidates of a search are always compared by their
 /// original vectors, so scores do not depend on this choice.
@@ -21,21 +27,34 @@ pub enum Codes {
     /// 16-bit floats.
     F16,
     /// Bytes with one scale per vector.
-    #[default]
     Int8,
+    /// Halves of bytes after a rotation.
+    #[default]
+    Int4,
 }
 
 impl Codes {
     /// All formats, the most exact first.
-    pub const ALL: [Codes; 3] = [Codes::F32, Codes::F16, Codes::Int8];
+    pub const ALL: [Codes; 4] = [Codes::F32, Codes::F16, Codes::Int8, Codes::Int4];
 
-    /// `f32`, `f16` or `int8`.
+    /// `f32`, `f16`, `int8` or `int4`.
     pub fn name(self) -> &'static str {
         match self {
             Codes::F32 => "f32",
             Codes::F16 => "f16",
             Codes::Int8 => "int8",
+            Codes::Int4 => "int4",
         }
+    }
+
+    /// The codes by which a graph of these codes is built: choosing links takes more exact ones than a walk.
+    pub(crate) fn linking(self) -> Codes {
+        if self == Codes::Int4 { Codes::Int8 } else { self }
+    }
+
+    /// Whether these codes can confuse nearly equal vectors.
+    pub(crate) fn are_coarse(self) -> bool {
+        matches!(self, Codes::Int8 | Codes::Int4)
     }
 }
 
@@ -44,7 +63,7 @@ impl FromStr for Codes {
 
     fn from_str(name: &str) -> Result<Codes, String> {
         let found = Codes::ALL.into_iter().find(|codes| codes.name() == name);
-        found.ok_or_else(|| "must be f32, f16 or int8".to_owned())
+        found.ok_or_else(|| "must be f32, f16, int8 or int4".to_owned())
     }
 }
 
@@ -52,6 +71,15 @@ impl FromStr for Codes {
 const BIAS: u8 = 128;
 /// Size of a row's numbers beside its bytes: scale, the mean's term, and the sum of the bytes.
 const NUMBERS: usize = 12;
+/// The levels of half a byte are the odd numbers from `-MIDDLE` to `MIDDLE`.
+const MIDDLE: i32 = 15;
+/// The distance of levels that loses least of normal values, in standard deviations.
+const STEP: f32 = 0.3352;
+/// Size of the numbers of a row of halves: the mean's term and half the distance of levels. They lie behind all rows, so
+/// that a row has no line more than it needs.
+const APART: usize = 8;
+/// Sums and largest values are taken in this many lanes, which the compiler makes vectors of.
+const LANES: usize = 16;
 /// The most rows from which the mean is computed.
 const SAMPLE: usize = 20_000;
 /// Cache lines of a row to prefetch; the processor's own prefetcher reads the following ones.
@@ -65,6 +93,8 @@ pub(crate) struct Coder {
     /// The segment's mean; zero for formats other than bytes.
     mean: Vec<f32>,
     mean_square: f32,
+    /// For halves of bytes.
+    rotation: Option<Rotation>,
     kernels: Kernels,
 }
 
@@ -75,7 +105,7 @@ pub(crate) struct Query {
     scale: f32,
     /// The terms that do not depend on the row.
     constant: f32,
-    /// The sum of `bytes` times [`BIAS`].
+    /// The sum of `bytes` times [`BIAS`], or [`MIDDLE`] for halves of bytes.
     biased: i32,
 }
 
@@ -87,7 +117,7 @@ impl Coder {
         vectors: impl ExactSizeIterator<Item = &'a [f32]>,
     ) -> Coder {
         let mut mean = vec![0.0_f64; dimension];
-        if codes == Codes::Int8 {
+        if codes.are_coarse() {
             let step = vectors.len().div_ceil(SAMPLE).max(1);
             let mut count = 0.0_f64;
             for vector in vectors.step_by(step) {
@@ -105,6 +135,7 @@ impl Coder {
             codes,
             dimension: mean.len(),
             mean_square: dot(&mean, &mean),
+            rotation: (codes == Codes::Int4).then(|| Rotation::new(padded(codes, mean.len()))),
             mean,
             kernels: Kernels::detect(),
         }
@@ -128,8 +159,13 @@ impl Coder {
         padded(self.codes, self.dimension)
     }
 
-    /// Encodes a vector into `row`, which must be [`Coder::stride`] bytes long and zero.
-    pub(crate) fn encode(&self, vector: &[f32], row: &mut [u8]) {
+    /// Bytes of a row's numbers that lie behind all rows.
+    pub(crate) fn apart(&self) -> usize {
+        apart(self.codes)
+    }
+
+    /// Encodes a vector into `row` and `numbers`, which must be [`Coder::stride`] and [`Coder::apart`] bytes long and zero.
+    pub(crate) fn encode(&self, vector: &[f32], row: &mut [u8], numbers: &mut [u8]) {
         match self.codes {
             Codes::F32 => row.chunks_exact_mut(4).zip(vector).for_each(|(to, value)| {
                 to.copy_from_slice(&value.to_le_bytes());
@@ -144,13 +180,29 @@ impl Coder {
                 bytes.fill(BIAS);
                 let mut sum = 0;
                 for (to, value) in bytes.iter_mut().zip(&rest) {
-                    let byte = (value / scale).round() as i8;
+                    let byte = nearest(value / scale);
                     sum += i32::from(byte);
                     *to = byte as u8 ^ BIAS;
                 }
                 numbers[..4].copy_from_slice(&scale.to_le_bytes());
                 numbers[4..8].copy_from_slice(&part.to_le_bytes());
                 numbers[8..NUMBERS].copy_from_slice(&sum.to_le_bytes());
+            }
+            Codes::Int4 => {
+                let rest = self.rest(vector);
+                let turned = self.turned(&rest);
+                let square = dot(&turned, &turned);
+                let step = STEP * (square / turned.len() as f32).sqrt();
+                let half = turned.len() / 2;
+                let mut product = 0.0;
+                for (at, value) in turned.iter().enumerate() {
+                    let level = if step > 0.0 { (value / step + 7.5).round().clamp(0.0, 15.0) } else { 8.0 };
+                    product += value * (2.0 * level - MIDDLE as f32);
+                    row[at % half] |= if at < half { level as u8 } else { (level as u8) << 4 };
+                }
+                let scale = if product > 0.0 { square / product } else { 0.0 };
+                numbers[..4].copy_from_slice(&scale.to_le_bytes());
+                numbers[4..APART].copy_from_slice(&dot(&self.mean, &rest).to_le_bytes());
             }
         }
     }
@@ -160,16 +212,11 @@ impl Coder {
         let mut query = self.empty();
         match self.codes {
             Codes::F32 | Codes::F16 => query.floats[..vector.len()].copy_from_slice(vector),
-            Codes::Int8 => {
+            Codes::Int8 | Codes::Int4 => {
                 let rest = self.rest(vector);
-                query.scale = scale_of(&rest);
                 query.constant = self.mean_square + dot(&self.mean, &rest);
-                let mut sum = 0;
-                for (to, value) in query.bytes.iter_mut().zip(&rest) {
-                    *to = (value / query.scale).round() as i8;
-                    sum += i32::from(*to);
-                }
-                query.biased = sum * i32::from(BIAS);
+                let bias = if self.codes == Codes::Int4 { MIDDLE } else { i32::from(BIAS) };
+                query.quantise(&self.turned(&rest), bias);
             }
         }
         query
@@ -179,13 +226,13 @@ impl Coder {
     pub(crate) fn empty(&self) -> Query {
         let (floats, bytes) = match self.codes {
             Codes::F32 | Codes::F16 => (self.padded(), 0),
-            Codes::Int8 => (0, self.padded()),
+            Codes::Int8 | Codes::Int4 => (0, self.padded()),
         };
         Query { floats: vec![0.0; floats], bytes: vec![0; bytes], scale: 0.0, constant: 0.0, biased: 0 }
     }
 
     /// Decodes a stored row into a query.
-    pub(crate) fn take_row(&self, row: &[u8], query: &mut Query) {
+    pub(crate) fn take_row(&self, row: &[u8], numbers: &[u8], query: &mut Query) {
         match self.codes {
             Codes::F32 => query.floats.copy_from_slice(floats(row)),
             Codes::F16 => {
@@ -200,12 +247,23 @@ impl Coder {
                 query.constant = self.mean_square + part;
                 query.biased = sum * i32::from(BIAS);
             }
+            Codes::Int4 => {
+                let (low, high) = query.bytes.split_at_mut(row.len());
+                for ((low, high), &both) in low.iter_mut().zip(high).zip(row) {
+                    *low = (2 * i32::from(both & 15) - MIDDLE) as i8;
+                    *high = (2 * i32::from(both >> 4) - MIDDLE) as i8;
+                }
+                let (scale, part) = apart_of(numbers);
+                query.scale = scale;
+                query.constant = self.mean_square + part;
+                query.biased = query.sum() * MIDDLE;
+            }
         }
     }
 
     /// The approximate cosine of the query and a row.
     #[inline]
-    pub(crate) fn score(&self, query: &Query, row: &[u8]) -> f32 {
+    pub(crate) fn score(&self, query: &Query, row: &[u8], numbers: &[u8]) -> f32 {
         match self.codes {
             Codes::F32 => self.kernels.floats(floats(row), &query.floats),
             Codes::F16 => self.kernels.halves(halves(row), &query.floats),
@@ -214,6 +272,11 @@ impl Coder {
                 let product = self.kernels.bytes(bytes, &query.bytes) - query.biased;
                 let (scale, part, _) = numbers_of(numbers);
                 query.constant + part + query.scale * scale * product as f32
+            }
+            Codes::Int4 => {
+                let product = i64::from(self.kernels.nibbles(row, &query.bytes));
+                let (scale, part) = apart_of(numbers);
+                query.constant + part + query.scale * scale * (2 * product - i64::from(query.biased)) as f32
             }
         }
     }
@@ -227,6 +290,33 @@ impl Coder {
     fn rest(&self, vector: &[f32]) -> Vec<f32> {
         vector.iter().zip(&self.mean).map(|(value, mean)| value - mean).collect()
     }
+
+    fn turned<'a>(&self, rest: &'a [f32]) -> Cow<'a, [f32]> {
+        self.rotation.as_ref().map_or(Cow::Borrowed(rest), |rotation| Cow::Owned(rotation.turn(rest)))
+    }
+}
+
+impl Query {
+    fn quantise(&mut self, values: &[f32], bias: i32) {
+        self.scale = scale_of(values);
+        let inverse = 1.0 / self.scale;
+        self.bytes.iter_mut().zip(values).for_each(|(to, value)| *to = nearest(value * inverse));
+        self.biased = self.sum() * bias;
+    }
+
+    fn sum(&self) -> i32 {
+        self.bytes.iter().map(|&byte| i32::from(byte)).sum()
+    }
+}
+
+/// Bytes of the codes of `rows` rows.
+pub(crate) fn bytes(codes: Codes, dimension: usize, rows: usize) -> usize {
+    rows * (stride(codes, dimension) + apart(codes))
+}
+
+/// Bytes of a row's numbers that lie behind all rows.
+fn apart(codes: Codes) -> usize {
+    if codes == Codes::Int4 { APART } else { 0 }
 }
 
 /// Bytes of a row, padded to a multiple of a cache line.
@@ -236,6 +326,7 @@ pub(crate) fn stride(codes: Codes, dimension: usize) -> usize {
         Codes::F32 => values * 4,
         Codes::F16 => values * 2,
         Codes::Int8 => (values + NUMBERS).next_multiple_of(LINE),
+        Codes::Int4 => values / 2,
     }
 }
 
@@ -244,17 +335,40 @@ fn padded(codes: Codes, dimension: usize) -> usize {
         Codes::F32 => dimension.next_multiple_of(LINE / 4),
         Codes::F16 => dimension.next_multiple_of(LINE / 2),
         Codes::Int8 => dimension.next_multiple_of(LINE),
+        Codes::Int4 => dimension.next_multiple_of(2 * LINE),
     }
 }
 
 /// The step at which the largest value becomes 127.
 fn scale_of(values: &[f32]) -> f32 {
-    let largest = values.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
+    let mut most = [0.0_f32; LANES];
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    for chunk in chunks {
+        most.iter_mut().zip(chunk).for_each(|(most, value)| *most = most.max(value.abs()));
+    }
+    let largest = most.iter().chain(rest).fold(0.0_f32, |most, value| most.max(value.abs()));
     if largest > 0.0 { largest / 127.0 } else { 1.0 }
 }
 
+/// The nearest integer of a value between -127 and 127. The sum's lowest bits are that integer, and the compiler can do
+/// many at once.
+fn nearest(value: f32) -> i8 {
+    (value + 12_582_912.0).to_bits() as i8
+}
+
 fn dot(left: &[f32], right: &[f32]) -> f32 {
-    left.iter().zip(right).map(|(&left, &right)| f64::from(left) * f64::from(right)).sum::<f64>() as f32
+    let mut sums = [0.0_f32; LANES];
+    let ((lefts, left), (rights, right)) = (left.as_chunks::<LANES>(), right.as_chunks::<LANES>());
+    for (left, right) in lefts.iter().zip(rights) {
+        sums.iter_mut().zip(left.iter().zip(right)).for_each(|(sum, (left, right))| *sum += left * right);
+    }
+    sums.iter().sum::<f32>() + left.iter().zip(right).map(|(left, right)| left * right).sum::<f32>()
+}
+
+#[inline]
+fn apart_of(numbers: &[u8]) -> (f32, f32) {
+    let numbers: &[f32] = crate::memory::cast(numbers);
+    (numbers[0], numbers[1])
 }
 
 #[inline]
@@ -287,18 +401,20 @@ mod tests {
     fn check(codes: Codes, dimension: usize, tolerance: f32) {
         let vectors: Vec<UnitVector> = (0..40).map(|seed| unit(seed, dimension)).collect();
         let coder = Coder::learn(codes, dimension, vectors.iter().map(UnitVector::values));
-        let mut rows = crate::memory::Pages::zeroed(coder.stride() * vectors.len()).unwrap();
-        for (vector, row) in vectors.iter().zip(rows.bytes_mut().chunks_exact_mut(coder.stride())) {
-            coder.encode(vector.values(), row);
+        let mut pages = crate::memory::Pages::zeroed(bytes(codes, dimension, vectors.len())).unwrap();
+        let (rows, numbers) = pages.bytes_mut().split_at_mut(vectors.len() * coder.stride());
+        for (at, vector) in vectors.iter().enumerate() {
+            let row = &mut rows[at * coder.stride()..(at + 1) * coder.stride()];
+            coder.encode(vector.values(), row, &mut numbers[at * coder.apart()..(at + 1) * coder.apart()]);
         }
-        let row = |at: usize| &rows.bytes()[at * coder.stride()..(at + 1) * coder.stride()];
+        let rows = crate::walk::Rows::new(&coder, pages.bytes());
         let mut stored = coder.empty();
         for (left, vector) in vectors.iter().enumerate() {
             let query = coder.query(vector.values());
-            coder.take_row(row(left), &mut stored);
+            rows.take(left as u32, &mut stored);
             for (right, other) in vectors.iter().enumerate() {
                 let expected = vector.dot(other);
-                for got in [coder.score(&query, row(right)), coder.score(&stored, row(right))] {
+                for got in [rows.score(&query, right as u32), rows.score(&stored, right as u32)] {
                     assert!((got - expected).abs() < tolerance, "{codes:?}: {got} is not {expected}");
                 }
             }
@@ -311,6 +427,7 @@ mod tests {
             check(Codes::F32, dimension, 1e-5);
             check(Codes::F16, dimension, 1e-3);
             check(Codes::Int8, dimension, 1e-3);
+            check(Codes::Int4, dimension, 2e-2);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Dot products of stored codes with a query, with the widest instructions that the processor has.
+//! Dot products of stored codes with a query, and a rotation's stages, with the widest instructions that the processor
+//! has.
 #![allow(unsafe_code, reason = "vector instructions")]
 
 use std::sync::OnceLock;
@@ -10,6 +11,8 @@ pub(crate) const LINE: usize = 64;
 #[derive(Clone, Copy)]
 pub(crate) struct Kernels {
     bytes: unsafe fn(*const u8, *const i8, usize) -> i32,
+    nibbles: unsafe fn(*const u8, *const i8, usize) -> i32,
+    mix: unsafe fn(&[f32], &mut [f32]),
     floats: unsafe fn(*const f32, *const f32, usize) -> f32,
     halves: unsafe fn(*const u16, *const f32, usize) -> f32,
 }
@@ -32,7 +35,8 @@ impl Kernels {
             let has_avx512 =
                 has_avx2 && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
             if has_avx512 && is_x86_feature_detected!("avx512vnni") {
-                all.push(("avx512vnni", Kernels { bytes: x86::bytes_vnni, ..AVX512 }));
+                let vnni = Kernels { bytes: x86::bytes_vnni, nibbles: x86::nibbles_vnni, ..AVX512 };
+                all.push(("avx512vnni", vnni));
             }
             if has_avx512 {
                 all.push(("avx512", AVX512));
@@ -54,6 +58,27 @@ impl Kernels {
         // SAFETY: both slices have this length, a multiple of the widest stride, and the processor has these
         // instructions.
         unsafe { (self.bytes)(left.as_ptr(), right.as_ptr(), left.len()) }
+    }
+
+    /// The dot product of unsigned 4-bit numbers and signed bytes. The low halves of `left` belong to the first half of
+    /// `right`, the high ones to the second.
+    ///
+    /// # Panics
+    /// If `right` is not twice as long as `left`, or the length of `left` is not a multiple of [`LINE`].
+    pub(crate) fn nibbles(&self, left: &[u8], right: &[i8]) -> i32 {
+        assert!(2 * left.len() == right.len() && left.len().is_multiple_of(LINE));
+        // SAFETY: as above.
+        unsafe { (self.nibbles)(left.as_ptr(), right.as_ptr(), left.len()) }
+    }
+
+    /// One stage of a rotation: the sums and differences of the two halves, interleaved.
+    ///
+    /// # Panics
+    /// If the lengths differ or are odd.
+    pub(crate) fn mix(&self, from: &[f32], to: &mut [f32]) {
+        assert!(from.len() == to.len() && from.len().is_multiple_of(2));
+        // SAFETY: the processor has these instructions.
+        unsafe { (self.mix)(from, to) }
     }
 
     /// The dot product of floats.
@@ -90,13 +115,23 @@ pub(crate) fn prefetch(row: &[u8], lines: usize) {
     let _ = (row, lines);
 }
 
-const PORTABLE: Kernels =
-    Kernels { bytes: portable::bytes, floats: portable::floats, halves: portable::halves };
+const PORTABLE: Kernels = Kernels {
+    bytes: portable::bytes,
+    nibbles: portable::nibbles,
+    mix: portable::mix,
+    floats: portable::floats,
+    halves: portable::halves,
+};
 #[cfg(target_arch = "x86_64")]
-const AVX2: Kernels = Kernels { bytes: x86::bytes_avx2, floats: x86::floats_avx2, halves: x86::halves_avx2 };
+const AVX2: Kernels = Kernels {
+    bytes: x86::bytes_avx2,
+    nibbles: x86::nibbles_avx2,
+    mix: x86::mix_avx2,
+    floats: x86::floats_avx2,
+    halves: x86::halves_avx2,
+};
 #[cfg(target_arch = "x86_64")]
-const AVX512: Kernels =
-    Kernels { bytes: x86::bytes_avx2, floats: x86::floats_avx512, halves: x86::halves_avx512 };
+const AVX512: Kernels = Kernels { floats: x86::floats_avx512, halves: x86::halves_avx512, ..AVX2 };
 
 /// For any processor: the compiler vectorises these loops where it can.
 mod portable {
@@ -108,6 +143,25 @@ mod portable {
         // SAFETY: the caller guarantees the length.
         let (left, right) = unsafe { (from_raw_parts(left, length), from_raw_parts(right, length)) };
         left.iter().zip(right).map(|(&left, &right)| i32::from(left) * i32::from(right)).sum()
+    }
+
+    pub(super) unsafe fn nibbles(left: *const u8, right: *const i8, length: usize) -> i32 {
+        // SAFETY: the caller guarantees the lengths.
+        let (left, right) = unsafe { (from_raw_parts(left, length), from_raw_parts(right, 2 * length)) };
+        let (low, high) = right.split_at(length);
+        let products = left.iter().zip(low).zip(high).map(|((&both, &low), &high)| {
+            i32::from(both & 15) * i32::from(low) + i32::from(both >> 4) * i32::from(high)
+        });
+        products.sum()
+    }
+
+    /// The compiler vectorises it for the caller's instructions; no way of adding gives other bits.
+    #[inline(always)]
+    pub(super) fn mix(from: &[f32], to: &mut [f32]) {
+        let (left, right) = from.split_at(from.len() / 2);
+        for ((pair, &left), &right) in to.as_chunks_mut::<2>().0.iter_mut().zip(left).zip(right) {
+            *pair = [left + right, left - right];
+        }
     }
 
     pub(super) unsafe fn floats(left: *const f32, right: *const f32, length: usize) -> f32 {
@@ -156,6 +210,67 @@ mod x86 {
         _mm512_reduce_add_epi32(_mm512_add_epi32(pairs.0, pairs.1))
     }
 
+    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+    pub(super) unsafe fn nibbles_vnni(left: *const u8, right: *const i8, length: usize) -> i32 {
+        let low = _mm512_set1_epi8(15);
+        let mut sums = [_mm512_setzero_si512(); 4];
+        let mut at = 0;
+        while at + 128 <= length {
+            for lane in 0..2 {
+                let from = at + lane * 64;
+                // SAFETY: as above.
+                let both = unsafe { _mm512_loadu_si512(left.add(from).cast()) };
+                let first = unsafe { _mm512_loadu_si512(right.add(from).cast()) };
+                let second = unsafe { _mm512_loadu_si512(right.add(length + from).cast()) };
+                let high = _mm512_and_si512(_mm512_srli_epi16::<4>(both), low);
+                sums[2 * lane] = _mm512_dpbusd_epi32(sums[2 * lane], _mm512_and_si512(both, low), first);
+                sums[2 * lane + 1] = _mm512_dpbusd_epi32(sums[2 * lane + 1], high, second);
+            }
+            at += 128;
+        }
+        if at < length {
+            // SAFETY: as above; the length is a multiple of 64.
+            let both = unsafe { _mm512_loadu_si512(left.add(at).cast()) };
+            let first = unsafe { _mm512_loadu_si512(right.add(at).cast()) };
+            let second = unsafe { _mm512_loadu_si512(right.add(length + at).cast()) };
+            let high = _mm512_and_si512(_mm512_srli_epi16::<4>(both), low);
+            sums[0] = _mm512_dpbusd_epi32(sums[0], _mm512_and_si512(both, low), first);
+            sums[1] = _mm512_dpbusd_epi32(sums[1], high, second);
+        }
+        let pairs = (_mm512_add_epi32(sums[0], sums[1]), _mm512_add_epi32(sums[2], sums[3]));
+        _mm512_reduce_add_epi32(_mm512_add_epi32(pairs.0, pairs.1))
+    }
+
+    /// Four products of a 4-bit number and a byte fit into 16 bits.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn nibbles_avx2(left: *const u8, right: *const i8, length: usize) -> i32 {
+        let (low, ones) = (_mm256_set1_epi8(15), _mm256_set1_epi16(1));
+        let mut sum = _mm256_setzero_si256();
+        for at in (0..length).step_by(32) {
+            // SAFETY: the length is a multiple of 32.
+            let both = unsafe { _mm256_loadu_si256(left.add(at).cast()) };
+            let first = unsafe { _mm256_loadu_si256(right.add(at).cast()) };
+            let second = unsafe { _mm256_loadu_si256(right.add(length + at).cast()) };
+            let high = _mm256_and_si256(_mm256_srli_epi16::<4>(both), low);
+            let first = _mm256_maddubs_epi16(_mm256_and_si256(both, low), first);
+            let products = _mm256_add_epi16(first, _mm256_maddubs_epi16(high, second));
+            sum = _mm256_add_epi32(sum, _mm256_madd_epi16(products, ones));
+        }
+        total(sum)
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn mix_avx2(from: &[f32], to: &mut [f32]) {
+        super::portable::mix(from, to);
+    }
+
+    #[target_feature(enable = "avx2")]
+    fn total(sum: __m256i) -> i32 {
+        let sum = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum));
+        let sum = _mm_add_epi32(sum, _mm_shuffle_epi32::<0b01_00_11_10>(sum));
+        _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32::<0b10_11_00_01>(sum)))
+    }
+
     /// Widened to 16 bits: sums of pairs of byte products would overflow 16 bits.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn bytes_avx2(left: *const u8, right: *const i8, length: usize) -> i32 {
@@ -169,10 +284,7 @@ mod x86 {
                 *sum = _mm256_add_epi32(*sum, product);
             }
         }
-        let sum = _mm256_add_epi32(sums[0], sums[1]);
-        let sum = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum));
-        let sum = _mm_add_epi32(sum, _mm_shuffle_epi32::<0b01_00_11_10>(sum));
-        _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32::<0b10_11_00_01>(sum)))
+        total(_mm256_add_epi32(sums[0], sums[1]))
     }
 
     #[target_feature(enable = "avx512f")]
@@ -267,8 +379,17 @@ mod tests {
         let sum = |left: &dyn Fn(usize) -> f64| -> f64 {
             (0..length).map(|at| left(at) * f64::from(float_right[at])).sum()
         };
+        let twice: Vec<i8> = (0..2 * length).map(|at| byte(at, 5)).collect();
+        let half = |at: usize| i32::from(if at < length { left[at] & 15 } else { left[at - length] >> 4 });
+        let of_nibbles: i32 = (0..2 * length).map(|at| half(at) * i32::from(twice[at])).sum();
+        let mut mixed = vec![0.0; length];
+        PORTABLE.mix(&float_left, &mut mixed);
         for (name, kernels) in Kernels::all() {
             assert_eq!(kernels.bytes(&left, &right), expected, "{name}, {length} bytes");
+            assert_eq!(kernels.nibbles(&left, &twice), of_nibbles, "{name}, {length} pairs of nibbles");
+            let mut got = vec![0.0; length];
+            kernels.mix(&float_left, &mut got);
+            assert_eq!(got, mixed, "{name}, {length} floats");
             let got = f64::from(kernels.floats(&float_left, &float_right));
             assert!((got - sum(&|at| f64::from(float_left[at]))).abs() < 1e-3, "{name}, {length} floats");
             let got = f64::from(kernels.halves(&halves, &float_right));
@@ -286,6 +407,7 @@ mod tests {
     fn the_largest_bytes_do_not_overflow() {
         for (name, kernels) in Kernels::all() {
             assert_eq!(kernels.bytes(&[255; 4_096], &[-128; 4_096]), -255 * 128 * 4_096, "{name}");
+            assert_eq!(kernels.nibbles(&[255; 4_096], &[-128; 8_192]), -15 * 128 * 8_192, "{name}");
         }
     }
 }

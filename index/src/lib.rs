@@ -15,8 +15,10 @@ mod exact;
 mod home;
 mod kernels;
 mod memory;
+mod order;
 mod part;
 mod plan;
+mod rotation;
 mod rows;
 mod sealed;
 mod sealing;
@@ -208,7 +210,7 @@ impl Default for Settings {
         Settings {
             segment_from: 1_024,
             seal_from: 4_096,
-            codes: Codes::Int8,
+            codes: Codes::default(),
             build_threads: cores.div_ceil(2),
         }
     }

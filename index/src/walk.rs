@@ -26,27 +26,59 @@ pub(crate) trait Links {
     fn prefetch(&self, node: u32);
 }
 
+/// Appends the links up to the first [`NONE`] for which `wanted` returns true. Half of a node's neighbours are known
+/// already, in no order that a processor could guess; so there is no branch on it.
+#[inline]
+pub(crate) fn gather(
+    links: impl Iterator<Item = u32>,
+    into: &mut Vec<u32>,
+    mut wanted: impl FnMut(u32) -> bool,
+) {
+    let (mut taken, mut count) = ([0; BOTTOM_LINKS], 0);
+    for link in links.take_while(|&link| link != NONE).take(BOTTOM_LINKS) {
+        taken[count % BOTTOM_LINKS] = link;
+        count += usize::from(wanted(link));
+    }
+    into.extend_from_slice(&taken[..count]);
+}
+
 /// The codes by which nodes are compared.
 pub(crate) struct Rows<'a> {
     pub(crate) coder: &'a Coder,
-    pub(crate) rows: &'a [u8],
+    rows: &'a [u8],
+    /// The numbers that lie behind all rows.
+    numbers: &'a [u8],
     stride: usize,
+    apart: usize,
 }
 
 impl<'a> Rows<'a> {
-    pub(crate) fn new(coder: &'a Coder, rows: &'a [u8]) -> Rows<'a> {
-        Rows { coder, rows, stride: coder.stride() }
+    pub(crate) fn new(coder: &'a Coder, codes: &'a [u8]) -> Rows<'a> {
+        let (stride, apart) = (coder.stride(), coder.apart());
+        let (rows, numbers) = codes.split_at(codes.len() / (stride + apart) * stride);
+        Rows { coder, rows, numbers, stride, apart }
     }
 
     #[inline]
-    pub(crate) fn row(&self, node: u32) -> &'a [u8] {
+    fn row(&self, node: u32) -> &'a [u8] {
         let from = node as usize * self.stride;
         &self.rows[from..from + self.stride]
     }
 
     #[inline]
+    fn numbers(&self, node: u32) -> &'a [u8] {
+        let from = node as usize * self.apart;
+        &self.numbers[from..from + self.apart]
+    }
+
+    #[inline]
     pub(crate) fn score(&self, query: &Query, node: u32) -> f32 {
-        self.coder.score(query, self.row(node))
+        self.coder.score(query, self.row(node), self.numbers(node))
+    }
+
+    /// Decodes a row into a query.
+    pub(crate) fn take(&self, node: u32, query: &mut Query) {
+        self.coder.take_row(self.row(node), self.numbers(node), query);
     }
 }
 
@@ -89,50 +121,50 @@ impl Eq for Found {}
 /// The best nodes of a walk, best first, and which of them are expanded.
 #[derive(Default)]
 pub(crate) struct Beam {
-    found: Vec<Found>,
-    left: Vec<bool>,
+    candidates: Vec<Candidate>,
     width: usize,
     /// All nodes before this position are expanded.
     next: usize,
 }
 
+struct Candidate {
+    found: Found,
+    is_expanded: bool,
+}
+
 impl Beam {
     fn reset(&mut self, width: usize) {
-        self.found.clear();
-        self.left.clear();
+        self.candidates.clear();
         self.width = width.max(1);
         self.next = 0;
     }
 
     #[inline]
     fn offer(&mut self, found: Found) {
-        if self.found.len() == self.width {
-            match self.found.last() {
-                Some(worst) if found.score > worst.score => {
-                    self.found.pop();
-                    self.left.pop();
-                }
+        if self.candidates.len() == self.width {
+            match self.candidates.last() {
+                Some(worst) if found.score > worst.found.score => _ = self.candidates.pop(),
                 _ => return,
             }
         }
-        let place = self.found.partition_point(|other| other.score >= found.score);
-        self.found.insert(place, found);
-        self.left.insert(place, false);
+        let place = self.candidates.partition_point(|other| other.found.score >= found.score);
+        self.candidates.insert(place, Candidate { found, is_expanded: false });
         self.next = self.next.min(place);
     }
 
     fn leave_next(&mut self) -> Option<u32> {
-        while *self.left.get(self.next)? {
+        while self.candidates.get(self.next)?.is_expanded {
             self.next += 1;
         }
-        self.left[self.next] = true;
-        Some(self.found[self.next].node)
+        let next = &mut self.candidates[self.next];
+        next.is_expanded = true;
+        Some(next.found.node)
     }
 
     /// The best node that is not yet expanded.
     fn peek(&self) -> Option<u32> {
-        let at = (self.next..self.left.len()).find(|&at| !self.left[at])?;
-        Some(self.found[at].node)
+        let left = self.candidates.get(self.next..)?.iter().find(|other| !other.is_expanded);
+        left.map(|next| next.found.node)
     }
 }
 
@@ -171,6 +203,7 @@ pub(crate) struct Scratch {
     seen: VisitedNodes,
     beam: Beam,
     neighbours: Vec<u32>,
+    found: Vec<Found>,
     to_leave: BinaryHeap<Found>,
 }
 
@@ -216,7 +249,7 @@ impl Scratch {
         from: &[Found],
         width: usize,
     ) -> &[Found] {
-        let Scratch { seen, beam, neighbours, .. } = self;
+        let Scratch { seen, beam, neighbours, found, .. } = self;
         seen.reset(links.nodes(layer));
         beam.reset(width);
         for &found in from {
@@ -234,7 +267,9 @@ impl Scratch {
             }
             compare(goal, neighbours, |found| beam.offer(found));
         }
-        &beam.found
+        found.clear();
+        found.extend(beam.candidates.iter().map(|candidate| candidate.found));
+        found
     }
 
     /// Finds approximately the nearest nodes of the bottom layer for which `accept` returns true, best first. Other

@@ -172,9 +172,9 @@ pub struct Config {
     /// Where vectors are searched
     #[command(flatten)]
     pub engine: EngineArgs,
-    /// Number format of vectors during the graph search: int8, f16 or f32; the best are always compared exactly. Larger
-    /// formats find slightly more and take more memory; used for segments that are sealed from now on
-    #[arg(long, env = "REPRISE_INDEX_CODES", default_value = "int8")]
+    /// Number format of vectors during the graph search: int4, int8, f16 or f32; the best are always compared exactly.
+    /// Larger formats find slightly more and take more memory; used for segments that are sealed from now on
+    #[arg(long, env = "REPRISE_INDEX_CODES", default_value = "int4")]
     pub index_codes: Codes,
     /// Recall at 10 of the index, against brute force, under which a warning is logged
     #[arg(long, env = "REPRISE_INDEX_RECALL_TARGET", default_value_t = 0.95, value_parser = share)]

@@ -1,9 +1,12 @@
-"""Measures `reprise index bench` beside hnswlib, faiss HNSW and usearch on the same files in the same run.
+"""Measures `reprise index bench` beside hnswlib, faiss HNSW, usearch, SymphonyQG and SVS on the same files in the same
+run.
 
     index_peers.py REPRISE FOLDER [--sets clips,texts] [--engines ...] [--rounds 5] [--write]
 
-FOLDER holds what index_data.py writes. Every engine has M 16 (32 links at the bottom) and efConstruction 200. They are
-built one after the other, with one thread and with two; the ones that were built with one thread are then searched by
+FOLDER holds what index_data.py writes. Every engine has M 16 (32 links at the bottom) and efConstruction 200. SymphonyQG
+is rabitqlib's, by its metric l2, which orders unit vectors as the product does; by "ip" it finds little. SVS is a
+Vamana graph over floats: its compressed codes run on the processors of one maker only, and end the process elsewhere. The
+engines are built one after the other, with one thread and with two; the ones that were built with one thread are then searched by
 one thread, in rounds: in each of them every engine takes its turn through all widths (ef), all 1,000 queries at least
 until 0.2 s have gone by. Peers get all queries in one call, so that no time of Python's counts against them; reprise
 answers one by one. "reprise hnsw_rs" is the crate hnsw_rs, the service's second engine, which one thread links
@@ -32,6 +35,8 @@ import faiss  # noqa: E402
 import hnswlib  # noqa: E402
 import matplotlib  # noqa: E402
 import numpy  # noqa: E402
+import rabitqlib  # noqa: E402
+import svs  # noqa: E402
 import usearch  # noqa: E402
 from usearch.index import Index as Usearch  # noqa: E402
 
@@ -44,11 +49,11 @@ REPORT, PLOT = ROOT / "BENCHMARKS.md", ROOT / "docs" / "index_peers.png"
 MARKS = ("<!-- index: made by `make bench-index` -->", "<!-- index: end -->")
 TITLES = {"clips": "40,804 x 768, clustered", "texts": "100,000 x 512, grown from real text vectors"}
 LINKS, EF_CONSTRUCTION, K = 16, 200, 10
-WIDTHS = [10, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512]
+WIDTHS = [10, 16, 20, 24, 28, 32, 40, 48, 64, 96, 128, 192, 256, 384, 512]
 # Recalls at which engines are compared, and at which a sweep ends.
 RECALL, RECALL_ENOUGH = 0.99, 0.9995
 RUN_SECONDS = 0.2
-CODES = ["f32", "f16", "int8"]
+CODES = ["f32", "f16", "int8", "int4"]
 THREADS = [1, 2]
 
 
@@ -109,12 +114,51 @@ class UsearchOf:
         self.index.save(path)
 
 
+class SymphonyQg:
+    """It has no step that adds rows to an empty index: a new one is built each time."""
+
+    def __init__(self, dim, _):
+        self.dim = dim
+
+    def add(self, base, threads):
+        self.index = rabitqlib.SymqgIndex(self.dim, 2 * LINKS, "l2")
+        self.index.build(base, EF_CONSTRUCTION, threads)
+
+    def search(self, queries, ef):
+        # Keys and distances, in this order or the other one in some versions.
+        found = self.index.search_batch(queries, K, ef, 1)
+        return next(it for it in found if it.dtype.kind in "iu")
+
+    def save(self, path):
+        self.index.save(path)
+
+
+class Svs:
+    def __init__(self, *_):
+        pass
+
+    def add(self, base, threads):
+        links = svs.VamanaBuildParameters(graph_max_degree=2 * LINKS, window_size=EF_CONSTRUCTION, alpha=0.95)
+        self.index = svs.Vamana.build(links, base, svs.DistanceType.MIP, threads)
+        self.index.num_threads = 1
+
+    def search(self, queries, ef):
+        self.index.search_window_size = ef
+        return self.index.search(queries, K)[0]
+
+    def save(self, path):
+        os.mkdir(path)
+        self.index.save(*(os.path.join(path, part) for part in ("config", "graph", "data")))
+
+
 PEERS = {
     "hnswlib": Hnswlib,
     "faiss": Faiss,
     "usearch f32": UsearchOf("f32"),
     "usearch f16": UsearchOf("f16"),
     "usearch i8": UsearchOf("i8"),
+    "SymphonyQG": SymphonyQg,
+    "SVS": Svs,
 }
 OURS = [f"reprise {codes}" for codes in CODES] + ["reprise hnsw_rs"]
 
@@ -127,7 +171,9 @@ def saved_bytes(engine):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "index")
         engine.save(path)
-        return os.path.getsize(path)
+        # A file, or a folder of files.
+        files = [path, *pathlib.Path(path).rglob("*")]
+        return sum(os.path.getsize(file) for file in files if os.path.isfile(file))
 
 
 class Peer:
@@ -257,11 +303,12 @@ class Measured:
         usearch = [it for it in PEERS if it.startswith("usearch")]
         cells = [f"**{engine}**" if engine in OURS else engine]
         if ef is None:
-            cells += ["not reached", "", "", "", ""]
+            cells += ["not reached", "", "", "", "", ""]
         else:
             found, wall, cpu = points[ef]
             cells += [f"{found:.4f} ({ef})", f"{1 / wall:,.0f}", f"{1e6 * cpu:.0f}",
-                      shown(self.ratio(engine, ["hnswlib"])), shown(self.ratio(engine, usearch))]
+                      shown(self.ratio(engine, ["hnswlib"])), shown(self.ratio(engine, usearch)),
+                      shown(self.ratio(engine, ["SymphonyQG"]))]
         cells.append(f"{max(point[0] for point in points.values()):.4f}")
         for threads in THREADS:
             wall, cpu = it.builds[threads]
@@ -271,7 +318,7 @@ class Measured:
 
     def table(self):
         head = ["index", f"recall@10 (ef), first of at least {RECALL}", "queries per second", "CPU µs a query",
-                "of hnswlib", "of usearch's best", "best recall@10"]
+                "of hnswlib", "of usearch's best", "of SymphonyQG", "best recall@10"]
         for threads in THREADS:
             thread = f"{threads} thread{'s' if threads > 1 else ''}"
             head += [f"build, {thread}, s / CPU s", "of hnswlib"]
@@ -316,7 +363,8 @@ def machine():
 def report(sets, rounds):
     return "\n\n".join([
         f"Measured {time.strftime('%Y-%m-%d', time.gmtime())}, {machine()}, one searching thread; medians of {rounds} "
-        f"rounds. hnswlib {version('hnswlib')}, faiss {faiss.__version__}, usearch {usearch.__version__}. The peers give "
+        f"rounds. hnswlib {version('hnswlib')}, faiss {faiss.__version__}, usearch {usearch.__version__}, SymphonyQG of "
+        f"rabitqlib {version('rabitqlib')}, SVS {version('scalable-vs')}. The peers give "
         "the order of their codes as it is: usearch i8 has no step that compares its last candidates exactly, as reprise "
         "int8 does.",
         *(it.table() for it in sets),

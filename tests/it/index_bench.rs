@@ -120,10 +120,10 @@ fn all_codes_are_reported_side_by_side() {
     let report = files.report(&["--threads", "1"]);
     for figure in ["build_s", "bytes"] {
         let codes: Vec<_> = report[figure].as_object().unwrap().keys().collect();
-        assert_eq!(codes, ["f16", "f32", "int8"], "{figure}");
+        assert_eq!(codes, ["f16", "f32", "int4", "int8"], "{figure}");
     }
     let codes: Vec<_> = report["points"].as_array().unwrap().iter().map(|it| it["codes"].clone()).collect();
-    assert_eq!(codes, ["f32", "f16", "int8"]);
+    assert_eq!(codes, ["f32", "f16", "int8", "int4"]);
     let output = files.bench("base.npy", &["--threads", "1"]);
     let table = String::from_utf8(output.stdout).unwrap();
     assert!(table.contains("300 vectors, 20 queries") && table.contains("qps"), "{table}");

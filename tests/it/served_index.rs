@@ -385,13 +385,13 @@ async fn groups_are_full_although_one_video_owns_the_best_hits() {
 #[tokio::test]
 async fn segments_hold_the_codes_that_were_asked_for_and_a_server_uses_them() {
     let bed = stocked().await;
-    let bytes = ["f32", "f16", "int8"].map(|codes| {
+    let bytes = ["f32", "f16", "int8", "int4"].map(|codes| {
         let bytes = rebuild(&bed, codes);
         let header = fs::read(segments(&bed).remove(0)).unwrap()[..200].to_vec();
         assert!(String::from_utf8_lossy(&header).contains(&format!("\"codes\":\"{codes}\"")));
         bytes
     });
-    // 64 values of 4 bytes, against 2 bytes each, or against 1 byte each and the extra values of an int8 row.
+    // 64 values of 4 bytes, against 2 bytes each, or against 1 byte each or half of one, with padding.
     let least = 64 * 2 * u64::from(VIDEOS * CLIPS);
     assert!(bytes[1..].iter().all(|fewer| fewer + least <= bytes[0]), "{bytes:?}");
     let held = segments(&bed);
@@ -399,7 +399,7 @@ async fn segments_hold_the_codes_that_were_asked_for_and_a_server_uses_them() {
     let stats = server.get("/v1/stats").await.1;
     assert_eq!(
         clips(&json!({"levels": stats["index"]}))["bytes"],
-        bytes[2],
+        bytes[3],
         "only new segments are of other codes"
     );
     assert!(server.stop());

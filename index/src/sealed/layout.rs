@@ -60,13 +60,13 @@ impl Layout {
         place
     }
 
-    /// One code row per row.
+    /// One code row per row, then the numbers that lie behind all rows.
     pub(super) fn codes(&self) -> Range<usize> {
         let links_end = match self.upper_layers() {
             0 => self.bottom(),
             layers => self.upper(layers - 1),
         };
-        self.after(&links_end, self.rows * codes::stride(self.codes, self.dimension))
+        self.after(&links_end, codes::bytes(self.codes, self.dimension, self.rows))
     }
 
     /// Bytes of the core, rounded up to a whole page.

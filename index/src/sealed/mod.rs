@@ -14,12 +14,11 @@ use parking_lot::Mutex;
 use roaring::RoaringBitmap;
 
 use crate::build::{self, Exact};
-use crate::codes::{Coder, Codes};
+use crate::codes::{self, Coder, Codes};
 use crate::exact::Best;
 use crate::memory::{self, Pages};
-use crate::plan::SPARE;
 use crate::vector::cosine;
-use crate::walk::{self, BOTTOM_LINKS, Found, Goal, LINKS, Links, NONE, Reach, Rows, Scratch};
+use crate::walk::{self, BOTTOM_LINKS, Found, Goal, LINKS, Links, Reach, Rows, Scratch};
 use crate::{Hit, SpanKey};
 use blocks::Blocks;
 pub(crate) use file::{PARTIAL, SegmentError};
@@ -29,6 +28,10 @@ use layout::{Layout, PAGE};
 const ERROR_PAIRS: u32 = 256;
 /// The factor by which a repeated walk is wider.
 const WIDER: usize = 4;
+/// Candidates beyond `k` that are compared exactly even where the codes' errors are small.
+const SURPLUS: usize = 2;
+/// Vectors prefetched ahead of the exact comparison.
+const VECTORS_AHEAD: usize = 4;
 /// A walk with at least this many candidates is not repeated.
 const WIDEST: usize = 4_096;
 
@@ -81,28 +84,36 @@ impl Sealed {
         }
         let order = order_by_layer(source.len());
         let vector_of = |row: &u32| source.vector(*row as usize).unwrap_or_default();
-        let coder = Coder::learn(making.codes, dimension, order.iter().map(vector_of));
+        let linking = Coder::learn(making.codes.linking(), dimension, order.iter().map(vector_of));
         let mut vectors = Pages::zeroed((order.len() * dimension * 4).next_multiple_of(PAGE))?;
-        let written = order.len() * dimension * 4;
-        fill(&mut vectors.bytes_mut()[..written], dimension * 4, making.threads, &|at, row| {
-            memory::cast_mut(row).copy_from_slice(vector_of(&order[at]));
-        });
+        let write = |vectors: &mut Pages, order: &[u32]| {
+            let written = &mut vectors.bytes_mut()[..order.len() * dimension * 4];
+            fill(written, dimension * 4, making.threads, &|at, row| {
+                memory::cast_mut(row).copy_from_slice(vector_of(&order[at]));
+            });
+        };
+        write(&mut vectors, &order);
         let vector = |row: u32| -> &[f32] {
             &memory::cast(vectors.bytes())[row as usize * dimension..(row as usize + 1) * dimension]
         };
-        let mut codes = Pages::zeroed(order.len() * coder.stride())?;
-        fill(codes.bytes_mut(), coder.stride(), making.threads, &|at, row| {
-            coder.encode(vector(at as u32), row)
-        });
-        let rows = Rows::new(&coder, codes.bytes());
+        let mut codes = Pages::zeroed(codes::bytes(linking.codes(), dimension, order.len()))?;
+        encode(&linking, codes.bytes_mut(), making.threads, &|at| vector(at as u32));
+        let rows = Rows::new(&linking, codes.bytes());
         let exact = |left, right| cosine(vector(left), vector(right));
         let exact = Exact { cosine: &exact, error: error_of(&rows, order.len(), &exact) };
         let linked = build::link(&rows, order.len(), making.threads, exact, making.report);
+        drop(codes);
+        let near = linked.order();
+        let (linked, order) =
+            (linked.ordered(&near), near.iter().map(|&at| order[at as usize]).collect::<Vec<u32>>());
+        write(&mut vectors, &order);
         let layout = Layout::new(making.codes, dimension, order.len(), linked.twins.len());
         let mut core = Pages::zeroed(layout.core_bytes())?;
         layout.write_keys(core.bytes_mut(), order.iter().map(|&row| source.key(row as usize)));
         layout.write_links(core.bytes_mut(), &linked);
-        core.bytes_mut()[layout.codes()].copy_from_slice(codes.bytes());
+        let coder = Coder::with_mean(making.codes, linking.mean().to_vec());
+        let vector = |row: usize| &memory::cast(vectors.bytes())[row * dimension..(row + 1) * dimension];
+        encode(&coder, &mut core.bytes_mut()[layout.codes()], making.threads, &vector);
         Ok(Sealed::from_parts(layout, coder, core, Blocks::own(vectors), None))
     }
 
@@ -215,7 +226,7 @@ impl Sealed {
         is_done
     }
 
-    /// Compares the best candidates by their original vectors. Returns whether every other row is certainly worse.
+    /// Compares the best candidates by their original vectors. Returns whether every other row is probably worse.
     fn compare_again(
         &self,
         query: &[f32],
@@ -223,28 +234,35 @@ impl Sealed {
         accept: Option<&dyn Fn(u32) -> bool>,
         k: usize,
     ) -> (Best, bool) {
-        let (mut best, mut error) = (Best::new(k), 0.0_f32);
+        let (mut best, mut errors) = (Best::new(k), Errors::default());
         let is_accepted = |row: &u32| accept.is_none_or(|accept| accept(*row));
+        found.iter().take(VECTORS_AHEAD).for_each(|ahead| self.prefetch(ahead.node));
         for (at, node) in found.iter().enumerate() {
-            if at >= k + SPARE && best.worst().is_some_and(|worst| node.score + error < worst) {
+            let bound = 3.0 * errors.standard();
+            if at >= k + SURPLUS && best.worst().is_some_and(|worst| node.score + bound < worst) {
                 return (best, true);
             }
-            if let Some(ahead) = found.get(at + 2) {
-                self.vectors
-                    .prefetch(ahead.node as usize * self.layout.dimension * 4, self.layout.dimension * 4);
+            if let Some(ahead) = found.get(at + VECTORS_AHEAD) {
+                self.prefetch(ahead.node);
             }
             let rows = std::iter::once(node.node).chain(self.twins(node.node));
             for row in rows.filter(is_accepted) {
                 if let Some(vector) = self.vector(row) {
                     let score = cosine(query, vector);
-                    error = error.max((score - node.score).abs());
+                    errors.add(score - node.score);
                     best.offer(Hit { key: self.key(row), score });
                 }
             }
         }
-        let is_settled = self.coder.codes() != Codes::Int8
-            || found.last().zip(best.worst()).is_some_and(|(last, worst)| last.score + error < worst);
+        let bound = 2.0 * errors.standard();
+        let is_settled = !self.coder.codes().are_coarse()
+            || found.last().zip(best.worst()).is_some_and(|(last, worst)| last.score + bound < worst);
         (best, is_settled)
+    }
+
+    fn prefetch(&self, row: u32) {
+        let each = self.layout.dimension * 4;
+        self.vectors.prefetch(row as usize * each, each);
     }
 
     /// Candidates, best first; `None` if the walk would compare too many nodes.
@@ -268,6 +286,25 @@ impl Sealed {
                 scratch.nearest_accepted(&graph, goal, entry, reach, accept_node)
             }
         }
+    }
+}
+
+/// The errors of the codes that a search has seen.
+#[derive(Default)]
+struct Errors {
+    squares: f32,
+    count: f32,
+}
+
+impl Errors {
+    fn add(&mut self, error: f32) {
+        self.squares += error * error;
+        self.count += 1.0;
+    }
+
+    /// The standard error; the largest of twenty errors is about twice as large.
+    fn standard(&self) -> f32 {
+        (self.squares / self.count.max(1.0)).sqrt()
     }
 }
 
@@ -298,13 +335,13 @@ impl Links for Graph<'_> {
     }
 
     #[inline]
-    fn neighbours(&self, layer: usize, node: u32, into: &mut Vec<u32>, mut wanted: impl FnMut(u32) -> bool) {
+    fn neighbours(&self, layer: usize, node: u32, into: &mut Vec<u32>, wanted: impl FnMut(u32) -> bool) {
         let (links, each) = match layer {
             0 => (self.bottom, BOTTOM_LINKS),
             upper => (self.upper[upper - 1], LINKS),
         };
         let links = &links[node as usize * each..(node as usize + 1) * each];
-        into.extend(links.iter().copied().take_while(|&link| link != NONE).filter(|&link| wanted(link)));
+        walk::gather(links.iter().copied(), into, wanted);
     }
 
     #[inline]
@@ -340,7 +377,7 @@ fn error_of(rows: &Rows, count: usize, exact: &dyn Fn(u32, u32) -> f32) -> f32 {
         (row(0), row(1))
     });
     let errors = pairs.map(|(left, right)| {
-        rows.coder.take_row(rows.row(left), &mut query);
+        rows.take(left, &mut query);
         (rows.score(&query, right) - exact(left, right)).abs()
     });
     errors.fold(0.0, f32::max)
@@ -352,6 +389,27 @@ fn spread(row: u32) -> u64 {
     state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     state = (state ^ (state >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     state ^ (state >> 31)
+}
+
+/// Writes the codes of all rows with several threads.
+fn encode<'a>(coder: &Coder, codes: &mut [u8], threads: usize, vector: &(dyn Fn(usize) -> &'a [f32] + Sync)) {
+    let (stride, apart) = (coder.stride(), coder.apart());
+    let count = codes.len() / (stride + apart);
+    let (rows, numbers) = codes.split_at_mut(count * stride);
+    let share = count.div_ceil(threads.max(1)).max(1);
+    // Without numbers apart, the slices of them are empty.
+    let mut numbers = numbers.chunks_mut((share * apart).max(1));
+    std::thread::scope(|scope| {
+        for (thread, rows) in rows.chunks_mut(share * stride).enumerate() {
+            let numbers = numbers.next().unwrap_or_default();
+            scope.spawn(move || {
+                for (at, row) in rows.chunks_exact_mut(stride).enumerate() {
+                    let numbers = &mut numbers[at * apart..(at + 1) * apart];
+                    coder.encode(vector(thread * share + at), row, numbers);
+                }
+            });
+        }
+    });
 }
 
 /// Fills rows of `each` bytes with several threads.

@@ -6,7 +6,7 @@ use crate::{Codes, Collection, Filter, Level, Mode, UnitVector};
 const AT: Collection = Collection { space: 3, level: Level::Clip };
 /// Segments from 50 rows on.
 const SMALL: Settings =
-    Settings { segment_from: 50, seal_from: 1 << 40, codes: Codes::Int8, build_threads: 1 };
+    Settings { segment_from: 50, seal_from: 1 << 40, codes: Codes::Int4, build_threads: 1 };
 
 fn spaces() -> Vec<SpaceInfo> {
     vec![

@@ -43,7 +43,7 @@ pub struct BenchArgs {
     /// The engine: builtin, or hnsw_rs, which compares floats and links on one thread
     #[arg(long, value_enum, default_value = "builtin", hide_possible_values = true)]
     engine: EngineKind,
-    /// Format of the codes for the first comparison of a search; without it, all three in turn
+    /// Format of the codes for the first comparison of a search; without it, all of them in turn
     #[arg(long)]
     codes: Option<Codes>,
     /// Searching threads; several values are measured one after the other

@@ -14,7 +14,7 @@ use super::truth::Truth;
 use crate::speed::meter::cpu_time;
 
 /// Candidates per search (ef).
-const WIDTHS: [usize; 12] = [10, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512];
+const WIDTHS: [usize; 15] = [10, 16, 20, 24, 28, 32, 40, 48, 64, 96, 128, 192, 256, 384, 512];
 /// Wider searches beyond this recall at 10 only cost more.
 const ENOUGH: f64 = 0.9995;
 /// The k of the timed searches.

@@ -28,8 +28,8 @@ pub(crate) struct RebuildArgs {
     /// Fill this engine instead, while servers go on with theirs; goes on where an earlier call was cut off
     #[arg(long, value_enum, value_name = "ENGINE")]
     to: Option<EngineKind>,
-    /// Number format for comparisons during a search: int8, f16 or f32; of the built-in index
-    #[arg(long, env = "REPRISE_INDEX_CODES", default_value = "int8")]
+    /// Number format for comparisons during a search: int4, int8, f16 or f32; of the built-in index
+    #[arg(long, env = "REPRISE_INDEX_CODES", default_value = "int4")]
     index_codes: Codes,
 }
 
