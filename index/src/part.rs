@@ -5,6 +5,7 @@ use std::sync::Arc;
 use roaring::{RoaringBitmap, RoaringTreemap};
 
 use crate::exact::Best;
+use crate::plan::Width;
 use crate::rows::Rows;
 use crate::sealed::{Sealed, Stored};
 use crate::vector::cosine;
@@ -15,6 +16,8 @@ use crate::{Filter, Hit, SpanKey};
 /// the part is cheaper.
 const COMPARED_SHARE: u32 = 2;
 const COMPARED_LEAST: u32 = 8_192;
+/// Vectors prefetched ahead of the comparison of listed keys.
+const ROWS_AHEAD: usize = 2;
 
 /// A snapshot of a part: cheap to clone, unchanged by later inserts and removals.
 #[derive(Clone)]
@@ -117,8 +120,14 @@ impl Part {
     pub(crate) fn scan_listed(&self, query: &[f32], keys: &RoaringTreemap, best: &mut Best) {
         match &self.body {
             Body::Sealed(sealed) => {
-                let rows = keys.iter().filter_map(|key| sealed.find(key));
-                self.compare(query, rows.filter(|&row| self.live.contains(row)), best);
+                let mut rows = sealed.find_all(keys.iter());
+                rows.retain(|&row| self.live.contains(row));
+                for (at, &row) in rows.iter().enumerate() {
+                    if let Some(&ahead) = rows.get(at + ROWS_AHEAD) {
+                        sealed.prefetch(ahead);
+                    }
+                    self.compare(query, std::iter::once(row), best);
+                }
             }
             Body::Growing(rows) => {
                 let listed = self.live.iter().filter(|&row| keys.contains(rows.key(row)));
@@ -141,7 +150,7 @@ impl Part {
         &self,
         query: &[f32],
         k: usize,
-        width: usize,
+        width: Width,
         filter: &Filter,
         best: &mut Best,
     ) -> bool {
@@ -153,18 +162,34 @@ impl Part {
     }
 
     /// Like [`Part::walk`], but offers no hits without a graph. Returns whether it walked the graph.
-    fn walk_graph(&self, query: &[f32], k: usize, width: usize, filter: &Filter, best: &mut Best) -> bool {
+    fn walk_graph(&self, query: &[f32], k: usize, width: Width, filter: &Filter, best: &mut Best) -> bool {
         let Body::Sealed(sealed) = &self.body else { return false };
         let most = (self.len() / COMPARED_SHARE).max(COMPARED_LEAST) as usize;
         let reach = Reach { width, most };
         let is_live = |row: u32| self.live.contains(row);
-        match &filter.only {
-            None if self.dead() == 0 => sealed.search(query, reach, None, k, best),
-            None => sealed.search(query, reach, Some(&is_live), k, best),
-            Some(only) => {
-                let accept = |row: u32| is_live(row) && only.contains(sealed.key(row));
+        match (&filter.only, self.dead()) {
+            (None, 0) => sealed.search(query, reach, None, k, best),
+            (None, _) => sealed.search(query, reach, Some(&is_live), k, best),
+            (Some(only), 0) => {
+                let is_member = membership(only);
+                sealed.search(query, reach, Some(&|row| is_member(sealed.key(row))), k, best)
+            }
+            (Some(only), _) => {
+                let is_member = membership(only);
+                let accept = |row| is_live(row) && is_member(sealed.key(row));
                 sealed.search(query, reach, Some(&accept), k, best)
             }
         }
+    }
+}
+
+/// Whether a key is in the set. A walk asks this thousands of times; most sets lie within one range of 2^32 keys, which is
+/// then found once.
+fn membership(only: &RoaringTreemap) -> impl Fn(SpanKey) -> bool + '_ {
+    let mut ranges = only.bitmaps();
+    let sole = ranges.next().filter(|_| ranges.next().is_none());
+    move |key| match sole {
+        Some((high, keys)) => u64::from(high) == key >> 32 && keys.contains(key as u32),
+        None => only.contains(key),
     }
 }

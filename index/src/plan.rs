@@ -5,6 +5,8 @@ const EF_LEAST: u64 = 96;
 
 /// Up to this many rows, the fewest candidates are enough.
 const LARGE: u64 = 1 << 17;
+/// Keys that are looked up, and their vectors compared, in the time of passing one node.
+const LISTED_PER_NODE: u128 = 4;
 /// Extra candidates beyond `k`: without any, the last hit might hide a better one.
 pub(crate) const SPARE: usize = 8;
 
@@ -17,25 +19,46 @@ pub(crate) enum Plan {
     Listed,
     /// Brute force over all live rows.
     Scan,
-    /// Graph walks with this many candidates, all matching.
-    Walk(usize),
+    /// Graph walks.
+    Walk(Width),
+}
+
+/// How far a walk looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Width {
+    /// Candidates, all matching.
+    pub(crate) candidates: usize,
+    /// The fewest nodes to pass, matching or not.
+    pub(crate) passed: usize,
 }
 
 /// The plan for the best `k` of `matching` rows among `rows`.
 ///
 /// A walk with `width` matching candidates passes about `width * rows / matching` nodes and compares about sixteen
-/// neighbours of each. Looking up a key and comparing its vector costs about as much as passing one node.
+/// neighbours of each. That costs about as much as looking up some keys and comparing their vectors.
 pub(crate) fn choose(k: usize, matching: u64, rows: u64, is_filtered: bool) -> Plan {
     if k == 0 || matching == 0 {
         return Plan::Nothing;
     }
-    let width = wanted(k, rows);
+    let wanted = wanted(k, rows);
+    let width = if is_filtered { narrowed(k, wanted, [matching, rows]) } else { wanted };
     let passed = u128::from(width) * u128::from(rows) / u128::from(matching);
-    match (passed >= u128::from(matching), is_filtered, usize::try_from(width)) {
+    let listed = if is_filtered { LISTED_PER_NODE } else { 1 };
+    match (passed.saturating_mul(listed) >= u128::from(matching), is_filtered, usize::try_from(width)) {
         (true, true, _) => Plan::Listed,
         (true, false, _) | (false, _, Err(_)) => Plan::Scan,
-        (false, _, Ok(width)) => Plan::Walk(width),
+        (false, _, Ok(candidates)) => {
+            Plan::Walk(Width { candidates, passed: usize::try_from(wanted).unwrap_or(candidates) })
+        }
     }
+}
+
+/// The candidates of a filtered walk. Where one of `n` nodes matches, a walk passes `n` nodes for each candidate, and
+/// knows the neighbourhood better than one without a filter that keeps as many. So fewer give the same recall.
+fn narrowed(k: usize, wanted: u64, [matching, rows]: [u64; 2]) -> u64 {
+    let by_share = wanted as f64 * (matching as f64 / rows.max(1) as f64).sqrt();
+    let least = (k as u64).saturating_add(k as u64 / 2).saturating_add(SPARE as u64).max(wanted / 3);
+    (by_share as u64).clamp(least.min(wanted), wanted)
 }
 
 /// Number of candidates for good recall of `k` among `rows`. Each doubling of the rows beyond `LARGE` adds half of
@@ -57,11 +80,14 @@ mod tests {
 
     #[test]
     fn a_walk_pays_where_many_match() {
-        check(10, 1_000_000, 1_000_000, false, Plan::Walk(192));
-        check(10, 500_000, 1_000_000, true, Plan::Walk(192));
-        check(10, 20_000, 1_000_000, true, Plan::Walk(192));
-        check(10, 4_000_000, 4_000_000, false, Plan::Walk(288));
-        check(100, 100_000, 100_000, false, Plan::Walk(200));
+        let walk = |candidates, passed| Plan::Walk(Width { candidates, passed });
+        check(10, 1_000_000, 1_000_000, false, walk(192, 192));
+        check(10, 1_000_000, 1_000_000, true, walk(192, 192));
+        check(10, 500_000, 1_000_000, true, walk(135, 192));
+        check(10, 20_000, 1_000_000, true, walk(64, 192));
+        check(10, 4_000_000, 4_000_000, false, walk(288, 288));
+        check(100, 100_000, 100_000, false, walk(200, 200));
+        check(100, 50_000, 100_000, true, walk(158, 200));
     }
 
     #[test]

@@ -5,8 +5,8 @@ use crate::kernels::Kernels;
 /// Stages between the random signs; each mixes pairs of values.
 const STAGES: [usize; 2] = [8, 4];
 
-/// An orthogonal map, the same in every process: flips random signs and adds and subtracts pairs, as in a fast Hadamard
-/// transform of constant geometry.
+/// An orthogonal map, the same in every process and for ever, because files hold rotated values: flips random signs and
+/// adds and subtracts pairs, as in a fast Hadamard transform of constant geometry.
 #[derive(Clone)]
 pub(crate) struct Rotation {
     /// 1 or -1, for each value of each round.

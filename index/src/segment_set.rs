@@ -14,7 +14,7 @@ use crate::due;
 use crate::exact::Best;
 use crate::home::Home;
 use crate::part::{Body, Part};
-use crate::plan::{self, Plan};
+use crate::plan::{self, Plan, Width};
 use crate::vector::cosine;
 use crate::work::Work;
 use crate::{Filter, Hits, IndexError, Mode, Scored, Scores, Settings, SpanKey, UnitVector};
@@ -256,7 +256,9 @@ impl View {
             Mode::Exact if k == 0 => Plan::Nothing,
             Mode::Exact => Plan::Scan,
             Mode::Auto => plan::choose(k, matching, rows, filter.only.is_some()),
-            Mode::Walk { ef } if matching > 0 && k > 0 => Plan::Walk(ef.max(k + plan::SPARE)),
+            Mode::Walk { ef } if matching > 0 && k > 0 => {
+                Plan::Walk(Width { candidates: ef.max(k + plan::SPARE), passed: 0 })
+            }
             Mode::Walk { .. } => Plan::Nothing,
         };
         let mut best = Best::new(k);

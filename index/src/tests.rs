@@ -16,6 +16,8 @@ const DIM: usize = 24;
 const EAGER: Settings = Settings { segment_from: 64, seal_from: 300, codes: Codes::Int4, build_threads: 1 };
 /// Brute force only, at the sizes of these tests.
 const PATIENT: Settings = Settings { segment_from: 1 << 40, seal_from: 1 << 40, ..EAGER };
+/// The codes that can confuse nearly equal vectors.
+const COARSE: [Codes; 2] = [Codes::Int8, Codes::Int4];
 
 fn space() -> SpaceInfo {
     SpaceInfo { key: AT.space, id: "a-space".into(), dim: DIM }
@@ -334,7 +336,14 @@ fn a_set_that_shrank_is_searched_by_brute_force_again() {
 
 #[test]
 fn the_graph_finds_the_nearest_whatever_the_filter() {
-    let (index, model) = filled(EAGER, 0..6_000);
+    for codes in COARSE {
+        check_filters(Settings { codes, ..EAGER });
+    }
+}
+
+#[track_caller]
+fn check_filters(settings: Settings) {
+    let (index, model) = filled(settings, 0..6_000);
     index.settle();
     for nth in [1, 2, 3, 10, 100, 1_000, 5_999] {
         let found = recall(&index, &model, 40, &only((0..6_000).step_by(nth)));
@@ -349,8 +358,8 @@ fn the_graph_finds_the_nearest_whatever_the_filter() {
 
 /// Black frames and still slides: a thousand vectors, equal up to `spread`.
 #[track_caller]
-fn check_crowd(spread: f32, crowd: std::ops::Range<u64>, others: std::ops::Range<u64>) {
-    let (index, mut model) = filled(EAGER, 0..0);
+fn check_crowd(codes: Codes, spread: f32, crowd: std::ops::Range<u64>, others: std::ops::Range<u64>) {
+    let (index, mut model) = filled(Settings { codes, ..EAGER }, 0..0);
     let black = clustered(77_777);
     for key in crowd.start.min(others.start)..crowd.end.max(others.end) {
         if others.contains(&key) {
@@ -366,7 +375,8 @@ fn check_crowd(spread: f32, crowd: std::ops::Range<u64>, others: std::ops::Range
     let found = check(&index, &model, &black, 50, &Filter::default(), Mode::Auto);
     assert!(found > 0.97, "recall@50 is {found} for the crowd itself");
     let graph_alone = index.check(AT, 300).expect("there is a graph");
-    assert!(graph_alone > 0.97, "recall@10 of the graph is {graph_alone}");
+    // Other graphs come out beside a busy machine: segments are sealed at other rows.
+    assert!(graph_alone > 0.96, "{codes:?}, {spread}: recall@10 of the graph is {graph_alone}");
     for filter in [Filter::default(), only(others)] {
         let found = recall(&index, &model, 200, &filter);
         assert!(found > 0.97, "recall@10 is {found}");
@@ -375,9 +385,42 @@ fn check_crowd(spread: f32, crowd: std::ops::Range<u64>, others: std::ops::Range
 
 #[test]
 fn a_crowd_of_equal_vectors_hides_nothing() {
-    for spread in [0.0, 1e-6, 1e-2] {
-        check_crowd(spread, 0..1_000, 1_000..3_000);
-        check_crowd(spread, 2_000..3_000, 0..2_000);
+    for (codes, spread) in
+        COARSE.into_iter().flat_map(|codes| [0.0, 1e-6, 1e-2].map(|spread| (codes, spread)))
+    {
+        check_crowd(codes, spread, 0..1_000, 1_000..3_000);
+        check_crowd(codes, spread, 2_000..3_000, 0..2_000);
+    }
+}
+
+/// A thousand equal vectors have one error of their codes. If it is small by chance, it tells nothing of the others'.
+#[test]
+fn what_is_nearer_than_a_crowd_of_equal_vectors_is_found() {
+    for codes in COARSE {
+        let (index, mut model) = filled(Settings { codes, ..EAGER }, 0..2_000);
+        let pull = |seed: u64, by: f32| -> UnitVector {
+            let (near, noise) = (clustered(seed % 100), clustered(5_000_000 + seed));
+            let values = near.values().iter().zip(noise.values()).map(|(near, noise)| near + by * noise);
+            UnitVector::from_raw(&values.collect::<Vec<_>>()).expect("has a direction").0
+        };
+        for key in 2_000..7_000 {
+            // A hundred crowds of fifty, and fewer vectors nearer to the query.
+            let vector = pull(key % 100, 0.3);
+            index.insert(AT, key, &vector).expect("a vector of the space");
+            model.live.insert(key, vector);
+        }
+        for key in 7_000..7_300 {
+            let vector = pull(100 * key + key % 100, 0.25);
+            index.insert(AT, key, &vector).expect("a vector of the space");
+            model.live.insert(key, vector);
+        }
+        index.seal(AT);
+        for k in [1, 10] {
+            let of =
+                |seed| check(&index, &model, &clustered(seed), k, &Filter::default(), Mode::Walk { ef: 96 });
+            let found = (0..100).map(of).sum::<f64>() / 100.0;
+            assert!(found > 0.99, "{codes:?}: recall@{k} is {found}");
+        }
     }
 }
 

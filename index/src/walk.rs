@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::codes::{Coder, Query};
+use crate::plan::Width;
 
 /// Links of a node in the upper layers.
 pub(crate) const LINKS: usize = 16;
@@ -233,10 +234,16 @@ pub(crate) fn descend(
 /// Limits of a walk.
 #[derive(Clone, Copy)]
 pub(crate) struct Reach {
-    /// Number of candidates that the walk keeps.
-    pub(crate) width: usize,
+    pub(crate) width: Width,
     /// Largest number of nodes that the walk compares.
     pub(crate) most: usize,
+}
+
+/// The accepted nodes that a walk found, best first.
+pub(crate) struct Walked {
+    pub(crate) found: Vec<Found>,
+    /// Number of nodes that it passed, accepted or not.
+    pub(crate) passed: usize,
 }
 
 impl Scratch {
@@ -281,8 +288,8 @@ impl Scratch {
         from: Found,
         reach: Reach,
         accept: impl Fn(u32) -> bool,
-    ) -> Option<Vec<Found>> {
-        let Reach { width, most } = reach;
+    ) -> Option<Walked> {
+        let (width, most) = (reach.width.candidates, reach.most);
         let Scratch { seen, neighbours, to_leave, .. } = self;
         seen.reset(links.nodes(0));
         to_leave.clear();
@@ -298,12 +305,13 @@ impl Scratch {
         seen.see(from.node);
         to_leave.push(from);
         take(from, &mut best);
-        let mut compared = 1;
+        let (mut compared, mut passed) = (1, 0);
         while let Some(next) = to_leave.pop() {
             let is_full = best.len() >= width;
             if is_full && best.peek().is_some_and(|worst| next.score < worst.0.score) {
                 break;
             }
+            passed += 1;
             neighbours.clear();
             links.neighbours(0, next.node, neighbours, |node| seen.see(node));
             if let Some(after) = to_leave.peek() {
@@ -321,7 +329,7 @@ impl Scratch {
                 }
             });
         }
-        Some(best.into_sorted_vec().into_iter().map(|found| found.0).collect())
+        Some(Walked { found: best.into_sorted_vec().into_iter().map(|found| found.0).collect(), passed })
     }
 }
 

@@ -54,6 +54,7 @@ WIDTHS = [10, 16, 20, 24, 28, 32, 40, 48, 64, 96, 128, 192, 256, 384, 512]
 RECALL, RECALL_ENOUGH = 0.99, 0.9995
 RUN_SECONDS = 0.2
 CODES = ["f32", "f16", "int8", "int4"]
+DEFAULT = "int4"
 THREADS = [1, 2]
 
 
@@ -268,6 +269,7 @@ class Measured:
             print(f"{name}, round {number + 1}: {', '.join(best)}", file=sys.stderr, flush=True)
         for it in self.engines.values():
             it.close()
+        self.filtered = filtered(arguments.reprise, files)
 
     def width(self, engine):
         """The lowest width at which an engine is compared; None if it never gets there."""
@@ -324,7 +326,25 @@ class Measured:
             head += [f"build, {thread}, s / CPU s", "of hnswlib"]
         head.append("bytes a vector")
         lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
-        return "\n".join([f"{TITLES[self.name]}:", "", *lines, *map(self.line, self.engines)])
+        return "\n".join([
+            f"{TITLES[self.name]}:", "", *lines, *map(self.line, self.engines), "",
+            f"The same vectors by reprise {DEFAULT}, with the candidates that the service chooses, where a filter allows a "
+            "random share of the keys:", "", self.filtered])
+
+
+def filtered(binary, files):
+    """Searches by the default codes where a filter allows a share of the keys, as Markdown."""
+    command = [binary, "index", "bench", "--json", "--codes", DEFAULT, "--threads", "1", "--filters"]
+    for part, path in files.items():
+        command += [f"--{part}", str(path)]
+    points = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)["filtered"]
+    head = ["keys allowed", "recall@10", "CPU µs a query", "of all keys' cost"]
+    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    for it in points:
+        cells = [f"{it['share']:.0%}", f"{it['recall_at_10']:.4f}", f"{it['cpu_us']:.0f}",
+                 shown(it["cpu_us"] / points[0]["cpu_us"])]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def shown(ratio):
@@ -365,8 +385,8 @@ def report(sets, rounds):
         f"Measured {time.strftime('%Y-%m-%d', time.gmtime())}, {machine()}, one searching thread; medians of {rounds} "
         f"rounds. hnswlib {version('hnswlib')}, faiss {faiss.__version__}, usearch {usearch.__version__}, SymphonyQG of "
         f"rabitqlib {version('rabitqlib')}, SVS {version('scalable-vs')}. The peers give "
-        "the order of their codes as it is: usearch i8 has no step that compares its last candidates exactly, as reprise "
-        "int8 does.",
+        "the order of their codes as it is: usearch i8 has no step that compares its last candidates exactly, as reprise's "
+        "bytes and halves of bytes have.",
         *(it.table() for it in sets),
         "![Queries per second over recall](docs/index_peers.png)",
     ])

@@ -130,6 +130,22 @@ fn all_codes_are_reported_side_by_side() {
 }
 
 #[test]
+fn searches_with_filters_are_measured_when_asked_for() {
+    let files = Files::new();
+    let report = files.report(&["--threads", "1", "--codes", "int4", "--filters"]);
+    let points = report["filtered"].as_array().unwrap();
+    let shares: Vec<_> = points.iter().map(|it| it["share"].as_f64().unwrap()).collect();
+    assert_eq!(shares, [1.0, 0.5, 0.1, 0.01]);
+    // Few rows never get a graph, so every search is exact.
+    assert!(
+        points.iter().all(|it| it["recall_at_10"] == 1.0 && it["p50_us"].as_f64() > Some(0.0)),
+        "{report}"
+    );
+    assert_eq!(files.report(&["--threads", "1", "--codes", "int4"])["filtered"], serde_json::json!([]));
+    files.refused("base.npy", &["--engine", "hnsw_rs", "--filters"], "hnsw_rs has no filters");
+}
+
+#[test]
 fn files_that_make_no_benchmark_are_refused() {
     let files = Files::new();
     write(&files.path("flat.npy"), "<f4", "(16,)", &[0; 64]);

@@ -68,11 +68,15 @@ fn segments(bed: &Bed) -> Vec<PathBuf> {
     files(&bed.data().join("index/segments"))
 }
 
-/// Waits until a snapshot lists a segment.
+/// Waits until a finished snapshot lists a segment. A snapshot that is being written has a manifest too, in a folder that
+/// is renamed at the end.
 async fn saved(bed: &Bed) {
     let is_saved = async || {
         let manifests = files(&bed.data().join("index"));
-        let text = fs::read_to_string(manifests.iter().find(|path| path.ends_with("manifest.json"))?).ok()?;
+        let is_finished = |path: &Path| !path.to_string_lossy().contains(".partial-");
+        let mut manifests =
+            manifests.iter().filter(|path| path.ends_with("manifest.json") && is_finished(path));
+        let text = fs::read_to_string(manifests.next()?).ok()?;
         text.contains(".segment").then_some(())
     };
     until("a snapshot holds a segment", is_saved).await;

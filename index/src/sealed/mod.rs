@@ -17,8 +17,9 @@ use crate::build::{self, Exact};
 use crate::codes::{self, Coder, Codes};
 use crate::exact::Best;
 use crate::memory::{self, Pages};
+use crate::plan::Width;
 use crate::vector::cosine;
-use crate::walk::{self, BOTTOM_LINKS, Found, Goal, LINKS, Links, Reach, Rows, Scratch};
+use crate::walk::{self, BOTTOM_LINKS, Found, Goal, LINKS, Links, Reach, Rows, Scratch, Walked};
 use crate::{Hit, SpanKey};
 use blocks::Blocks;
 pub(crate) use file::{PARTIAL, SegmentError};
@@ -30,6 +31,8 @@ const ERROR_PAIRS: u32 = 256;
 const WIDER: usize = 4;
 /// Candidates beyond `k` that are compared exactly even where the codes' errors are small.
 const SURPLUS: usize = 2;
+/// The fewest errors from which a standard error is estimated.
+const ERRORS_LEAST: usize = 12;
 /// Vectors prefetched ahead of the exact comparison.
 const VECTORS_AHEAD: usize = 4;
 /// A walk with at least this many candidates is not repeated.
@@ -163,6 +166,28 @@ impl Sealed {
         Some(by_key[at])
     }
 
+    /// The rows of rising keys; keys that it does not hold are left out.
+    pub(crate) fn find_all(&self, rising: impl Iterator<Item = SpanKey>) -> Vec<u32> {
+        let by_key: &[u32] = memory::cast(&self.core[self.layout.by_key()]);
+        let (keys, mut left, mut found) = (self.keys(), by_key, Vec::new());
+        for key in rising {
+            // The next key is near the last one: steps double until one is too far.
+            let is_before = |row: &u32| keys[*row as usize] < key;
+            let mut step = 1;
+            while left.get(step).is_some_and(is_before) {
+                step *= 2;
+            }
+            let from = left[..left.len().min(step + 1)].partition_point(is_before);
+            left = &left[from..];
+            match left.first() {
+                Some(&row) if keys[row as usize] == key => found.push(row),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        found
+    }
+
     /// The original vector of a row; `None` if its block of the file is damaged.
     pub(crate) fn vector(&self, row: u32) -> Option<&[f32]> {
         let each = self.layout.dimension * 4;
@@ -196,7 +221,8 @@ impl Sealed {
     /// Offers about the best `k` hits among the rows in `accept` (`None`: all rows), with at least the reach's
     /// candidates. Returns `false` and offers nothing if the walk would compare too many nodes.
     ///
-    /// Codes cannot order a group of nearly equal vectors. If the last candidate might be better than the k-th hit,
+    /// A filter lets a walk keep few candidates, because it passes many more nodes; where most nodes are accepted, it is
+    /// repeated. Codes cannot order a group of nearly equal vectors. If the last candidate might be better than the k-th hit,
     /// given the codes' error, the walk is repeated with more candidates.
     pub(crate) fn search(
         &self,
@@ -207,16 +233,22 @@ impl Sealed {
         best: &mut Best,
     ) -> bool {
         let mut scratch = self.scratch.lock().pop().unwrap_or_default();
-        let Reach { mut width, most } = reach;
+        let mut reach = reach;
         let hits = loop {
-            let reach = Reach { width, most };
-            let Some(found) = self.walk(query, reach, accept, &mut scratch) else { break None };
+            let Some(Walked { found, passed }) = self.walk(query, reach, accept, &mut scratch) else {
+                break None;
+            };
+            let Width { candidates, passed: least } = reach.width;
+            if passed < least && candidates < least {
+                reach.width.candidates = least;
+                continue;
+            }
             let (hits, is_settled) = self.compare_again(query, &found, accept, k);
-            if is_settled || found.len() < width || width >= WIDEST {
+            if is_settled || found.len() < candidates || candidates >= WIDEST {
                 break Some(hits);
             }
-            width *= WIDER;
-            if width > self.layout.rows / WIDER {
+            reach.width.candidates *= WIDER;
+            if reach.width.candidates > self.layout.rows / WIDER {
                 break None;
             }
         };
@@ -235,24 +267,29 @@ impl Sealed {
         k: usize,
     ) -> (Best, bool) {
         let (mut best, mut errors) = (Best::new(k), Errors::default());
+        let enough = (k + SURPLUS).max(ERRORS_LEAST);
         let is_accepted = |row: &u32| accept.is_none_or(|accept| accept(*row));
         found.iter().take(VECTORS_AHEAD).for_each(|ahead| self.prefetch(ahead.node));
         for (at, node) in found.iter().enumerate() {
-            let bound = 3.0 * errors.standard();
-            if at >= k + SURPLUS && best.worst().is_some_and(|worst| node.score + bound < worst) {
+            if errors.count >= enough
+                && best.worst().is_some_and(|worst| node.score + 3.0 * errors.standard() < worst)
+            {
                 return (best, true);
             }
             if let Some(ahead) = found.get(at + VECTORS_AHEAD) {
                 self.prefetch(ahead.node);
             }
             let rows = std::iter::once(node.node).chain(self.twins(node.node));
+            let mut error = None;
             for row in rows.filter(is_accepted) {
                 if let Some(vector) = self.vector(row) {
                     let score = cosine(query, vector);
-                    errors.add(score - node.score);
+                    error = Some(score - node.score);
                     best.offer(Hit { key: self.key(row), score });
                 }
             }
+            // One a node: a thousand equal vectors have the same error, and say nothing of the next node's.
+            error.into_iter().for_each(|error| errors.add(error));
         }
         let bound = 2.0 * errors.standard();
         let is_settled = !self.coder.codes().are_coarse()
@@ -260,7 +297,8 @@ impl Sealed {
         (best, is_settled)
     }
 
-    fn prefetch(&self, row: u32) {
+    /// Prefetches a row's original vector.
+    pub(crate) fn prefetch(&self, row: u32) {
         let each = self.layout.dimension * 4;
         self.vectors.prefetch(row as usize * each, each);
     }
@@ -272,7 +310,7 @@ impl Sealed {
         reach: Reach,
         accept: Option<&dyn Fn(u32) -> bool>,
         scratch: &mut Scratch,
-    ) -> Option<Vec<Found>> {
+    ) -> Option<Walked> {
         let graph = Graph::of(self);
         let rows = Rows::new(&self.coder, &self.core[self.layout.codes()]);
         let query = self.coder.query(query);
@@ -280,7 +318,10 @@ impl Sealed {
         let layers = (1..=graph.upper_layers()).rev();
         let entry = walk::descend(&graph, goal, 0, layers, scratch);
         match accept {
-            None => Some(scratch.nearest(&graph, goal, 0, &[entry], reach.width).to_vec()),
+            None => {
+                let found = scratch.nearest(&graph, goal, 0, &[entry], reach.width.candidates).to_vec();
+                Some(Walked { found, passed: usize::MAX })
+            }
             Some(accept) => {
                 let accept_node = |node| accept(node) || self.twins(node).any(accept);
                 scratch.nearest_accepted(&graph, goal, entry, reach, accept_node)
@@ -289,22 +330,22 @@ impl Sealed {
     }
 }
 
-/// The errors of the codes that a search has seen.
+/// The errors of the codes that a search has seen, one for each compared node.
 #[derive(Default)]
 struct Errors {
     squares: f32,
-    count: f32,
+    count: usize,
 }
 
 impl Errors {
     fn add(&mut self, error: f32) {
         self.squares += error * error;
-        self.count += 1.0;
+        self.count += 1;
     }
 
     /// The standard error; the largest of twenty errors is about twice as large.
     fn standard(&self) -> f32 {
-        (self.squares / self.count.max(1.0)).sqrt()
+        (self.squares / self.count.max(1) as f32).sqrt()
     }
 }
 

@@ -1,6 +1,7 @@
 //! `reprise index bench`: recall and speed of the index on vectors from files, without a server or a database.
 
 mod engine;
+mod filtered;
 mod sweep;
 mod truth;
 
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 use crate::speed::meter::cpu_time;
 use crate::terminal::say;
 use engine::{Engine, EngineKind};
+use filtered::Filtered;
 use sweep::{Point, Searches};
 use truth::Truth;
 
@@ -52,6 +54,10 @@ pub struct BenchArgs {
     /// Building threads; by default one per processor
     #[arg(long)]
     build_threads: Option<NonZeroUsize>,
+    /// Measure also searches where a filter allows a half, a tenth and a hundredth of the rows, with the candidates that
+    /// the service chooses; on one thread
+    #[arg(long)]
+    filters: bool,
     /// Measure and print once per line on standard input: for alternating comparisons
     #[arg(long, requires = "json")]
     rounds_from_stdin: bool,
@@ -173,12 +179,16 @@ fn peak_mib() -> Option<u64> {
 
 fn print(args: &BenchArgs, data: &Data, build_threads: usize, built: &[Built]) -> anyhow::Result<()> {
     let searches = Searches { at: AT, queries: &data.queries, truth: &data.truth };
-    let mut points = Vec::new();
+    let (mut points, mut filtered) = (Vec::new(), Vec::new());
     for Built { codes, engine, .. } in built {
         for threads in &args.threads {
             points.extend(sweep::run(engine, *codes, threads.get(), searches)?);
         }
+        if args.filters {
+            filtered.extend(filtered::run(engine, *codes, data.base.len(), searches)?);
+        }
     }
+    let points = Points { swept: points, filtered };
     if args.json {
         say(report(data, build_threads, built, &points))?;
         return Ok(());
@@ -187,7 +197,14 @@ fn print(args: &BenchArgs, data: &Data, build_threads: usize, built: &[Built]) -
     Ok(())
 }
 
-fn report(data: &Data, build_threads: usize, built: &[Built], points: &[Point]) -> Value {
+/// What was measured.
+struct Points {
+    swept: Vec<Point>,
+    /// Empty unless asked for.
+    filtered: Vec<Filtered>,
+}
+
+fn report(data: &Data, build_threads: usize, built: &[Built], points: &Points) -> Value {
     let by_codes = |of: &dyn Fn(&Built) -> Value| match built {
         [only] => of(only),
         several => json!(several.iter().map(|it| (it.codes.name(), of(it))).collect::<BTreeMap<_, _>>()),
@@ -200,11 +217,12 @@ fn report(data: &Data, build_threads: usize, built: &[Built], points: &[Point]) 
         "build_s": by_codes(&|it| json!(it.seconds)),
         "build_cpu_s": by_codes(&|it| json!(it.cpu_seconds)),
         "bytes": by_codes(&|it| json!(it.engine.bytes(AT))),
-        "points": points,
+        "points": points.swept,
+        "filtered": points.filtered,
     })
 }
 
-fn table(data: &Data, build_threads: usize, built: &[Built], points: &[Point]) -> Vec<String> {
+fn table(data: &Data, build_threads: usize, built: &[Built], points: &Points) -> Vec<String> {
     let (vectors, queries) = (data.base.len(), data.queries.len());
     let mut lines = vec![format!("{vectors} vectors, {queries} queries")];
     for it in built {
@@ -220,7 +238,7 @@ fn table(data: &Data, build_threads: usize, built: &[Built], points: &[Point]) -
         "codes", "threads", "ef", "R@1", "R@10", "R@100", "qps", "p50 us", "p95 us", "p99 us", "CPU us"
     ));
     let shown = |it: Option<f64>, digits: usize| it.map_or("-".to_owned(), |it| format!("{it:.digits$}"));
-    lines.extend(points.iter().map(|point| {
+    lines.extend(points.swept.iter().map(|point| {
         format!(
             "{:<6}{:>8}{:>5}{:>8}{:>8}{:>8}{:>10.0}{:>9.0}{:>9.0}{:>9.0}{:>9}",
             point.codes.name(),
@@ -233,6 +251,16 @@ fn table(data: &Data, build_threads: usize, built: &[Built], points: &[Point]) -
             point.p50_us,
             point.p95_us,
             point.p99_us,
+            shown(point.cpu_us, 0)
+        )
+    }));
+    lines.extend(points.filtered.iter().map(|point| {
+        format!(
+            "{}, a filter that allows {} of the rows: R@10 {:.4}, p50 {:.0} us, CPU {} us",
+            point.codes.name(),
+            point.share,
+            point.recall_at_10,
+            point.p50_us,
             shown(point.cpu_us, 0)
         )
     }));

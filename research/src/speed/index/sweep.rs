@@ -82,7 +82,7 @@ pub(super) fn run(
             p50_us: timed.percentile_us(0.50),
             p95_us: timed.percentile_us(0.95),
             p99_us: timed.percentile_us(0.99),
-            cpu_us: timed.cpu_seconds.map(|cpu| 1e6 * cpu / timed.times.len() as f64),
+            cpu_us: timed.cpu_us(),
         });
         if recall_at_10.is_some_and(|recall| recall > ENOUGH) {
             break;
@@ -99,7 +99,7 @@ fn recall(found: &[Vec<u64>], k: usize, truth: &Truth) -> Option<f64> {
 }
 
 /// Times of searches.
-struct Timed {
+pub(super) struct Timed {
     /// The time of each search, ascending.
     times: Vec<Duration>,
     /// Total time of all searches, in seconds.
@@ -108,14 +108,19 @@ struct Timed {
 }
 
 impl Timed {
-    fn percentile_us(&self, share: f64) -> f64 {
+    /// CPU time per search; `None` without /proc.
+    pub(super) fn cpu_us(&self) -> Option<f64> {
+        self.cpu_seconds.map(|cpu| 1e6 * cpu / self.times.len() as f64)
+    }
+
+    pub(super) fn percentile_us(&self, share: f64) -> f64 {
         let at = (self.times.len().saturating_sub(1) as f64 * share).round() as usize;
         self.times.get(at).map_or(0.0, |time| 1e6 * time.as_secs_f64())
     }
 }
 
 /// Repeats all queries on `threads` threads; a free thread takes the next query.
-fn timed(
+pub(super) fn timed(
     threads: usize,
     queries: &[UnitVector],
     search: &(dyn Fn(&UnitVector) -> anyhow::Result<()> + Sync),
