@@ -6,6 +6,13 @@ cd "$(dirname "$0")/.."
 scripts/setup.sh demo
 [ -r /proc/self/stat ] || { echo 'bench: needs /proc: run it on Linux' >&2; exit 1; }
 
+# Speech is compared by a program of its own: it needs PyTorch.
+if [ "${1:-}" = speech ]; then
+  python=${REPRISE_ENCODER_PEERS:-$(scripts/peers.sh encoder)}
+  [ -n "${REPRISE_BIN:-}" ] || cargo build --release --locked --package reprise
+  exec "$python" tests/bench/speech_peers.py "${REPRISE_BIN:-$(scripts/target-dir.sh)/release/reprise}"
+fi
+
 # One build for both, so that nothing is compiled twice.
 cargo build --release --locked --no-default-features --package reprise --package reprise-tests --bin reprise --bin bench-service
 built=$(scripts/target-dir.sh)/release
