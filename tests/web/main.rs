@@ -23,6 +23,7 @@ mod modules;
 mod motion;
 mod playback;
 mod sizes;
+mod slides;
 mod student;
 mod uploads;
 mod watch;

@@ -8,6 +8,7 @@ import { problemBox } from '../../core/problems.js';
 import { formatTime } from '../../core/time.js';
 import { toasts } from '../../core/toast.js';
 import { count } from '../../core/words.js';
+import { titlesOf } from './chapters.js';
 
 /** @typedef {Api<'TranscriptLine'>} Line */
 
@@ -131,10 +132,12 @@ export class Transcript {
     // What is read in the picture stands between what is said, at its time.
     this.lines = this.all.filter((line) => nameOf(line) === this.choice || (line.kind === 'ocr' && this.choice.startsWith('speech')));
     let title = '';
+    const titles = titlesOf(this.lines);
     this.rows = this.lines.map((line, place) => this.row(line, place));
     fill(this.list, this.lines.map((line, place) => {
       // A whole slide in one line begins with its title.
       const heading = line.kind === 'ocr' && line.text.includes('\n') ? line.text.split('\n')[0] : title;
+      if (titles.has(line)) return el('h2', { class: 'chapter' }, this.rows[place]);
       if (heading === title) return this.rows[place];
       title = heading;
       return [el('h2', { class: 'cue chap' }, el('span', {}), el('span', {}, title)), this.rows[place]];
