@@ -117,3 +117,59 @@ pub fn questions() -> Vec<Question> {
     };
     text.lines().map(read).collect()
 }
+
+/// A half of the bank of questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Weights are chosen on it.
+    Development,
+    /// Chosen weights are judged on it. No choice may look at it.
+    HeldOut,
+}
+
+/// A stretch of a lecture that answers a question.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The lecture's subtitle file.
+    pub file: String,
+    /// Start of its first cue, in seconds.
+    pub start: f64,
+    /// End of its last cue, in seconds.
+    pub end: f64,
+}
+
+/// A question of a student, with every stretch that answers it.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The half to which it belongs.
+    pub part: Part,
+    /// The question.
+    pub text: String,
+    /// At least one.
+    pub answers: Vec<Answer>,
+}
+
+/// The questions in `data/lecture_bank.jsonl`.
+///
+/// # Panics
+/// If the file is damaged.
+pub fn bank() -> Vec<Asked> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/lecture_bank.jsonl");
+    let text = std::fs::read_to_string(path).expect("the bank of questions");
+    text.lines().map(|line| asked(&serde_json::from_str(line).expect("a line is JSON"))).collect()
+}
+
+fn asked(line: &Value) -> Asked {
+    let part = match line["part"].as_str() {
+        Some("development") => Part::Development,
+        Some("held_out") => Part::HeldOut,
+        other => panic!("no part of the bank: {other:?}"),
+    };
+    let answer = |it: &Value| Answer {
+        file: it["file"].as_str().expect("a file").to_owned(),
+        start: it["start"].as_f64().expect("seconds"),
+        end: it["end"].as_f64().expect("seconds"),
+    };
+    let answers = line["answers"].as_array().expect("answers").iter().map(answer).collect();
+    Asked { part, text: line["question"].as_str().expect("a question").to_owned(), answers }
+}

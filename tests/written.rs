@@ -27,18 +27,20 @@ pub struct Look {
     pub ink: &'static str,
     /// Filters of ffmpeg after the text; empty for none.
     pub then: &'static str,
+    /// Frames per second.
+    pub rate: u32,
 }
 
 impl Default for Look {
     fn default() -> Self {
-        Look { size: (1280, 720), font: "Sans", ground: "white", ink: "black", then: "" }
+        Look { size: (1280, 720), font: "Sans", ground: "white", ink: "black", then: "", rate: 25 }
     }
 }
 
 /// Height of the font, as a share of the picture's height.
 const FONT: f64 = 0.05;
 
-/// Renders slides as H.264 at 25 frames a second and a low bit rate.
+/// Renders slides as H.264 at a low bit rate.
 ///
 /// # Panics
 /// If ffmpeg fails.
@@ -60,10 +62,10 @@ pub fn written(folder: &Path, name: &str, look: &Look, slides: &[Slide<'_>]) -> 
 }
 
 fn drawn(look: &Look, seconds: u32, text: &Path) -> String {
-    let Look { size: (width, height), font, ground, ink, .. } = look;
+    let Look { size: (width, height), font, ground, ink, rate, .. } = look;
     let size = (f64::from(*height) * FONT).round();
     format!(
-        "color={ground}:s={width}x{height}:r=25:d={seconds},drawtext=font={font}:textfile='{}':expansion=none:\
+        "color={ground}:s={width}x{height}:r={rate}:d={seconds},drawtext=font={font}:textfile='{}':expansion=none:\
          fontsize={size}:fontcolor={ink}:x=w/10:y=h/10:line_spacing={}",
         text.display(),
         size / 2.0

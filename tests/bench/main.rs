@@ -17,6 +17,7 @@ mod ingest;
 mod lectures;
 mod long;
 mod overload;
+mod questions;
 mod report;
 mod screen_text;
 mod search;
@@ -77,6 +78,10 @@ async fn main() {
     if parts.iter().any(|it| it == "lectures") {
         lectures::measure(folder.path(), &mut report).await;
         report.publish_lectures();
+    }
+    if parts.iter().any(|it| it == "questions") {
+        questions::measure(folder.path(), &mut report).await;
+        report.publish_questions();
     }
 }
 

@@ -9,6 +9,7 @@ use super::cpu::Cost;
 use super::engines::Row;
 use super::lectures::Found;
 use super::overload::Trial;
+use super::questions::Score;
 
 /// Marks around the tables of one command.
 const SERVICE: [&str; 2] = ["<!-- service: made by `make bench` -->", "<!-- service: end -->"];
@@ -22,6 +23,8 @@ const ANSWERS: [&str; 2] = ["<!-- answers: made by `scripts/bench.sh answers` --
 const EXPORTS: [&str; 2] = ["<!-- exports: made by `scripts/bench.sh exports` -->", "<!-- exports: end -->"];
 const SCREEN_TEXT: [&str; 2] =
     ["<!-- screen-text: made by `scripts/bench.sh screen-text` -->", "<!-- screen-text: end -->"];
+const QUESTIONS: [&str; 2] =
+    ["<!-- questions: made by `scripts/bench.sh questions` -->", "<!-- questions: end -->"];
 const BENCHMARKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../BENCHMARKS.md");
 const RELIABILITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../RELIABILITY.md");
 
@@ -39,6 +42,9 @@ pub(crate) struct Report {
     meter: String,
     long: String,
     lectures: String,
+    questions: String,
+    question_grid: String,
+    question_note: String,
     engines: String,
     overload: String,
     soak: String,
@@ -195,6 +201,44 @@ impl Report {
             "| queries | right at the first place | among the first five |\n|---|---|---|\n{rows}{notes}"
         );
         put(BENCHMARKS, LECTURES, &table);
+    }
+
+    /// Adds weights of what is shown, said and written, judged on the development part and on the part held out.
+    pub(crate) fn questions(&mut self, what: &str, weights: [f64; 3], parts: [Score; 2]) {
+        let [shown, said, written] = weights;
+        let cell = |it: Score| format!("{} / {} of {}, {:.3}", it.first, it.in_five, it.questions, it.mean());
+        let [development, held_out] = parts.map(cell);
+        let row = format!("| {what} | {shown}, {said}, {written} | {development} | {held_out} |");
+        println!("{row}");
+        writeln!(self.questions, "{row}").unwrap();
+    }
+
+    /// Adds weights that were tried on the development part.
+    pub(crate) fn question_grid(&mut self, how: &str, [shown, said, written]: [f64; 3], score: Score) {
+        let row = format!(
+            "| {how} | {shown}, {said}, {written} | {} | {} | {:.3} |",
+            score.first,
+            score.in_five,
+            score.mean()
+        );
+        println!("{row}");
+        writeln!(self.question_grid, "{row}").unwrap();
+    }
+
+    /// Says what was not measured.
+    pub(crate) fn question_note(&mut self, note: &str) {
+        note.clone_into(&mut self.question_note);
+    }
+
+    pub(crate) fn publish_questions(&self) {
+        let table = format!(
+            "| sources | weights: shown, said, written | development: first / among five, MRR | held out: the same |\n\
+             |---|---|---|---|\n{}\n\
+             What was tried on the development part:\n\n\
+             | search | weights: shown, said, written | first | among five | MRR |\n|---|---|---|---|---|\n{}\n{}\n",
+            self.questions, self.question_grid, self.question_note
+        );
+        put(BENCHMARKS, QUESTIONS, &table);
     }
 
     /// Adds a vector engine.

@@ -39,7 +39,7 @@ pub(crate) async fn measure(folder: &Path, report: &mut Report) {
     for font in ["Sans", "Serif", "Mono"] {
         for (ground, ink) in [("white", "black"), ("0x202030", "white")] {
             for (size, speaker) in [(1280, 720), (640, 360)].into_iter().zip(SPEAKERS) {
-                let look = Look { size, font, ground, ink, then: speaker };
+                let look = Look { size, font, ground, ink, then: speaker, ..Look::default() };
                 judge(folder, &look, &pages[..SLIDES], report);
             }
         }
