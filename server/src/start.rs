@@ -130,8 +130,9 @@ pub async fn start(app: &Arc<App>) -> Result<Background, StartError> {
         tracing::info!(videos = fills, "videos lack vectors of a loaded space; filling them in");
     }
     let closing = CancellationToken::new();
-    if fills > 0 || !app.catalog.paused_fills().await?.is_empty() {
-        tokio::spawn(closing.clone().run_until_cancelled_owned(measure_all(Arc::clone(app))));
+    let paused = app.catalog.paused_fills().await?;
+    if !paused.is_empty() {
+        tokio::spawn(closing.clone().run_until_cancelled_owned(measure_paused(Arc::clone(app), paused)));
     }
     let runner = |duty| tokio::spawn(jobs::run_forever(Arc::clone(app), duty, closing.clone()));
     let usual = (0..app.config.runners).map(|_| Duty::Usual);
@@ -153,9 +154,10 @@ pub async fn start(app: &Arc<App>) -> Result<Background, StartError> {
     Ok(Background { closing, runners, caretakers })
 }
 
-/// Measures the time of a clip in all spaces, for the estimates of fills.
-async fn measure_all(app: Arc<App>) {
-    for space in app.spaces.all() {
+/// Measures the time of a clip in the spaces whose fill is paused. A running fill would slow the measurement, and shows
+/// its pace itself.
+async fn measure_paused(app: Arc<App>, paused: Vec<u32>) {
+    for space in app.spaces.all().into_iter().filter(|it| paused.contains(&it.key)) {
         measure(&app, &space).await;
     }
 }

@@ -40,7 +40,8 @@ pub(super) struct FillOut {
     #[schema(minimum = 0)]
     clips_left: u64,
     /// Estimate of the time that these clips take on this server, in seconds: their number times the time of a clip, which is
-    /// measured on up to three stored clips when the model is loaded. Null if nothing could be measured, for a space that
+    /// measured on up to three stored clips when the model is added, and when a server starts with a paused fill. Null if
+    /// nothing was measured, for a space that
     /// takes no frames, and for a key that may see only some videos.
     #[schema(minimum = 0)]
     estimated_seconds: Option<f64>,
