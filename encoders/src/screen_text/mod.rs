@@ -1,9 +1,9 @@
 //! Text that is written on screen: slides, score boards, tickers.
 //!
-//! Two pictures a second of a video's luma are compared block by block ([`watch`]). Where text-like blocks show something
+//! Two pictures a second of a video's luma are compared block by block (`watch`). Where text-like blocks show something
 //! new and have come to rest, or where only a part of the picture keeps changing, that region is read by Tesseract, many
-//! regions in one process. What is read is followed ([`follow`]) until its blocks show something else, and lines that are
-//! alike are joined ([`lines`]).
+//! regions in one process. What is read is followed (`follow`) until its blocks show something else, and lines that are
+//! alike are joined (`lines`).
 
 mod blocks;
 mod follow;
