@@ -359,7 +359,8 @@ fn check_filters(settings: Settings) {
 /// Black frames and still slides: a thousand vectors, equal up to `spread`.
 #[track_caller]
 fn check_crowd(codes: Codes, spread: f32, crowd: std::ops::Range<u64>, others: std::ops::Range<u64>) {
-    let (index, mut model) = filled(Settings { codes, ..EAGER }, 0..0);
+    // One seal, at the end: the graph then does not depend on when others began.
+    let (index, mut model) = filled(Settings { codes, seal_from: 1 << 40, ..EAGER }, 0..0);
     let black = clustered(77_777);
     for key in crowd.start.min(others.start)..crowd.end.max(others.end) {
         if others.contains(&key) {
@@ -375,8 +376,7 @@ fn check_crowd(codes: Codes, spread: f32, crowd: std::ops::Range<u64>, others: s
     let found = check(&index, &model, &black, 50, &Filter::default(), Mode::Auto);
     assert!(found > 0.97, "recall@50 is {found} for the crowd itself");
     let graph_alone = index.check(AT, 300).expect("there is a graph");
-    // Other graphs come out beside a busy machine: segments are sealed at other rows.
-    assert!(graph_alone > 0.96, "{codes:?}, {spread}: recall@10 of the graph is {graph_alone}");
+    assert!(graph_alone > 0.97, "{codes:?}, {spread}: recall@10 of the graph is {graph_alone}");
     for filter in [Filter::default(), only(others)] {
         let found = recall(&index, &model, 200, &filter);
         assert!(found > 0.97, "recall@10 is {found}");

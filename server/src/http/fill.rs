@@ -6,14 +6,14 @@ use utoipa::ToSchema;
 use crate::models::LoadedSpace;
 
 /// State of a space's fill. `complete`: every stored video is searchable in the space. `filling`: background jobs add the
-/// vectors that lack; `GET /v1/jobs?kind=fill` lists them, those that failed too. `paused`: they wait until the fill is
-/// resumed; new videos are encoded into the space all the same.
+/// missing vectors; `GET /v1/jobs?kind=fill` lists the jobs, failed ones included. `paused`: no job adds vectors until the
+/// fill is resumed; new videos are still encoded into the space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FillState {
     /// Every stored video is searchable in the space.
     Complete,
-    /// Background jobs add the vectors that lack.
+    /// Background jobs add the missing vectors.
     Filling,
     /// Background jobs leave the space out.
     Paused,
