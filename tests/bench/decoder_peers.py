@@ -149,6 +149,16 @@ def run(command, threads):
     return dict(json.loads(text.splitlines()[-1]), memory=used.ru_maxrss * 1024)
 
 
+def query_wait(reprise, folder, precision, threads):
+    """Seconds that a query waits at most while the model, taken for an embedder, encodes a clip as bulk work, and the clip's
+    length in frames."""
+    config = folder / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"embedding": {"kind": "qwen3"}}))
+    command = [reprise, "bench", "encode", "--model", str(folder), "--precision", precision, "--clips", "1", "--runs", "1", "--json"]
+    report = run(command, threads)
+    return report and report["measures"][0]
+
+
 def row(engine, report, read_values):
     if report is None:
         return f"| {NAMES[engine]} | did not run |" + " |" * 7
@@ -170,7 +180,7 @@ def machine():
     return f"{os.cpu_count()} cores, {best}"
 
 
-def table(reports, read_values, arguments):
+def table(reports, waits, read_values, arguments):
     ours = next(it for it in (reports["ours8"], reports["ours"]) if it)
     tokens = {it["what"] + str(at): it["tokens"] for at, it in enumerate(ours["prompts"])}
     lines = [
@@ -186,7 +196,11 @@ def table(reports, read_values, arguments):
         if report:
             report.setdefault("memory_bytes_per_second", ours["memory_bytes_per_second"])
         lines.append(row(engine, report, read_values))
-    return "\n".join(lines)
+    if not waits:
+        return "\n".join(lines)
+    frames = next(iter(waits.values()))["length"]
+    longest = ", ".join(f"{it['query_wait']:.2f} s in {name} (of {1 / it['per_second']:.1f} s)" for name, it in waits.items())
+    return "\n".join([*lines, "", f"While a clip of {frames} frames is encoded as bulk work, a query waits at most {longest}."])
 
 
 def main():
@@ -216,7 +230,9 @@ def main():
             command = [sys.executable, __file__, arguments.reprise, str(folder), "--engine", engine, "--prompts", prompts,
                        "--runs", str(arguments.runs), "--threads", str(arguments.threads)]
             reports[engine] = run(command, arguments.threads)
-    text = table(reports, read_values, arguments)
+        waits = {precision: query_wait(arguments.reprise, folder, precision, arguments.threads) for precision in ("int8", "f32")}
+    waits = {precision: measure for precision, measure in waits.items() if measure}
+    text = table(reports, waits, read_values, arguments)
     print(text)
     if arguments.write:
         before, rest = REPORT.read_text().split(MARKS[0])

@@ -109,7 +109,10 @@ class Reference:
 
     def vector(self, prompt, frames=(), rate=1.0):
         """The hidden state of the prompt's last token."""
-        ids = self.tokenizer.encode(prompt, add_special_tokens=False).ids
+        return self.state(self.tokenizer.encode(prompt, add_special_tokens=False).ids, frames, rate)
+
+    def state(self, ids, frames=(), rate=1.0):
+        """The hidden state of the last of a prompt's ids."""
         types = [{self.config.image_token_id: 1, self.config.video_token_id: 2}.get(it, 0) for it in ids]
         given, grid = {}, None
         if len(frames):

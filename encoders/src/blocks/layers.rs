@@ -8,7 +8,7 @@ use candle_core::{DType, Result, Tensor};
 use crate::LoadError;
 use crate::device::{Placement, Precision};
 pub(crate) use crate::kernels::Activation;
-use crate::kernels::{Norm, PackedLinear, Processor};
+use crate::kernels::{Beside, Norm, PackedLinear, Processor};
 use crate::loading::Weights;
 
 impl Activation {
@@ -178,7 +178,10 @@ impl Linear {
     /// Like [`Linear::forward`], plus `residual` of (rows, outputs), f32.
     pub(crate) fn forward_onto(&self, rows: &Tensor, residual: Option<&Tensor>) -> Result<Tensor> {
         match self {
-            Linear::Packed(packed) => packed.forward(&rows.contiguous()?, None, None, residual),
+            Linear::Packed(packed) => {
+                let beside = residual.map_or(Beside::Nothing, Beside::Added);
+                packed.forward(&rows.contiguous()?, None, None, beside)
+            }
             Linear::Plain(affine) => {
                 let wide = affine.forward(rows)?.to_dtype(DType::F32)?;
                 residual.map_or(Ok(wide.clone()), |residual| wide + residual)
@@ -189,11 +192,22 @@ impl Linear {
     /// `activation(x W + b)` as input of another layer: stays in the type that this layer computes in.
     pub(crate) fn forward_inner(&self, rows: &Tensor, activation: Option<Activation>) -> Result<Tensor> {
         match self {
-            Linear::Packed(packed) => packed.forward(&rows.contiguous()?, None, activation, None),
+            Linear::Packed(packed) => packed.forward(&rows.contiguous()?, None, activation, Beside::Nothing),
             Linear::Plain(affine) => {
                 let biased = affine.forward(rows)?;
                 activation.map_or(Ok(biased.clone()), |activation| activation.apply(&biased))
             }
+        }
+    }
+
+    /// `(x W + b) * factor` as input of another layer; `factor` is (rows, outputs), in the type that this layer computes
+    /// in.
+    pub(crate) fn forward_times(&self, rows: &Tensor, factor: &Tensor) -> Result<Tensor> {
+        match self {
+            Linear::Packed(packed) => {
+                packed.forward(&rows.contiguous()?, None, None, Beside::Multiplied(factor))
+            }
+            Linear::Plain(affine) => affine.forward(rows)? * factor,
         }
     }
 
@@ -206,7 +220,7 @@ impl Linear {
     ) -> Result<Tensor> {
         match (self, norm) {
             (Linear::Packed(packed), LayerNorm::Packed(norm, _)) => {
-                packed.forward(&rows.contiguous()?, Some(norm), activation, None)
+                packed.forward(&rows.contiguous()?, Some(norm), activation, Beside::Nothing)
             }
             _ => self.forward_inner(&norm.forward(rows)?, activation),
         }

@@ -8,7 +8,7 @@ use super::layers::Affine;
 pub(crate) use super::layers::{Activation, LayerNorm, Linear};
 use crate::LoadError;
 pub(crate) use crate::kernels::AttentionMask;
-use crate::kernels::{self, Processor, RotaryAngles};
+use crate::kernels::{self, Processor, RotaryAngles, RotaryPairs};
 use crate::loading::Weights;
 
 /// Dimensions and variants of a transformer.
@@ -85,7 +85,7 @@ impl Rotary {
     /// `angles`: token by token, half a head's size each.
     pub(crate) fn new(angles: &[f32], tokens: usize, device: &Device) -> Result<Self> {
         let table = Tensor::from_slice(angles, (tokens, angles.len() / tokens), device)?;
-        let angles = Arc::new(RotaryAngles::new(angles));
+        let angles = Arc::new(RotaryAngles::new(angles, RotaryPairs::Neighbours));
         Ok(Rotary { cos: table.cos()?, sin: table.sin()?, angles })
     }
 
@@ -161,7 +161,9 @@ impl Attention {
         let mut attended = match self.processor {
             Some(processor) => {
                 let angles = self.rotary.as_ref().map(|rotary| &*rotary.angles);
-                kernels::Attention { processor, tokens, heads: self.heads, mask, angles }.of(&packed)?
+                let (heads, kv_heads) = (self.heads, self.heads);
+                kernels::Attention { processor, tokens, heads, kv_heads, mask, angles, scale: 1.0 }
+                    .of(&packed)?
             }
             None => self.attended(&packed, tokens, mask)?,
         };

@@ -47,13 +47,22 @@ impl<'a> AttentionMask<'a> {
     }
 }
 
-/// Rotary position embedding (RoPE, arXiv 2104.09864): cosine and sine per position for each pair of neighbouring
-/// values.
-#[derive(Debug)]
+/// Rotary position embedding (RoPE, arXiv 2104.09864): cosine and sine per token for each pair of values.
+#[derive(Debug, Clone)]
 pub(crate) struct RotaryAngles {
-    /// (tokens, half of a head's values).
+    /// (tokens, half of a head's values): the tokens of one sequence, for all sequences, or those of each one.
     cos: Vec<f32>,
     sin: Vec<f32>,
+    pairs: RotaryPairs,
+}
+
+/// Which values of a head are rotated together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RotaryPairs {
+    /// Values 0 and 1, 2 and 3, and so on.
+    Neighbours,
+    /// A value of the first half and the one at its place in the second half.
+    Halves,
 }
 
 /// The layout of the packed projection.
@@ -63,17 +72,27 @@ pub(super) struct Heads<'a> {
     pub(super) batch: usize,
     /// Tokens of each sequence.
     pub(super) tokens: usize,
+    /// Heads of the queries.
     pub(super) heads: usize,
+    /// Heads of the keys and of the values, a divisor of `heads`: neighbouring heads of queries share one.
+    pub(super) kv_heads: usize,
     /// Values of a head.
     pub(super) size: usize,
     pub(super) mask: AttentionMask<'a>,
     pub(super) angles: Option<&'a RotaryAngles>,
+    /// Multiplies the queries.
+    pub(super) scale: f32,
 }
 
 impl Heads<'_> {
-    /// Values of all heads of a token.
+    /// Values of all queries of a token.
     fn width(&self) -> usize {
         self.heads * self.size
+    }
+
+    /// Values of a token: queries, keys, values.
+    pub(super) fn across(&self) -> usize {
+        (self.heads + 2 * self.kv_heads) * self.size
     }
 }
 
@@ -96,25 +115,25 @@ thread_local! {
     });
 }
 
-/// Writes all of `target`, (batch * tokens, heads * size). `packed` is (batch * tokens, 3 * heads * size): queries
-/// (already scaled), keys, values.
+/// Writes all of `target`, (batch * tokens, heads * size). `packed` is (batch * tokens, (heads + 2 * kv_heads) * size):
+/// queries, keys, values.
 ///
 /// # Panics
 /// If the shapes do not fit.
 pub(super) fn attend(processor: Processor, packed: &[f32], target: Target, heads: Heads<'_>, threads: usize) {
-    let width = heads.width();
-    assert_eq!(packed.len(), heads.batch * heads.tokens * 3 * width);
+    let (width, sequence_values) = (heads.width(), heads.tokens * heads.across());
+    assert_eq!(packed.len(), heads.batch * sequence_values);
     assert_eq!((target.rows, target.columns), (heads.batch * heads.tokens, width));
+    assert!(heads.kv_heads > 0 && heads.heads.is_multiple_of(heads.kv_heads));
     assert!(!matches!(heads.mask, AttentionMask::Within(lengths) if lengths.len() != heads.batch));
-    assert!(heads.angles.is_none_or(|angles| angles.fit(heads.tokens, heads.size)));
+    assert!(heads.angles.is_none_or(|angles| angles.fit(&heads)));
     let one = |at: usize| {
         let (sequence, head) = (at / heads.heads, at % heads.heads);
-        let packed = &packed[sequence * heads.tokens * 3 * width..][..heads.tokens * 3 * width];
+        let packed = &packed[sequence * sequence_values..][..sequence_values];
         let target =
             target.rows(sequence * heads.tokens, heads.tokens).columns(head * heads.size, heads.size);
         SCRATCH.with_borrow_mut(|scratch| {
-            let packed = &packed[head * heads.size..];
-            processor.run(Head { packed, target, heads, sequence, scratch });
+            processor.run(Head { packed, target, heads, sequence, head, scratch });
         });
     };
     let count = heads.batch * heads.heads;
@@ -126,11 +145,13 @@ pub(super) fn attend(processor: Processor, packed: &[f32], target: Target, heads
 
 /// One head of one sequence.
 struct Head<'a> {
-    /// Starts at the head's first query.
+    /// The sequence's tokens.
     packed: &'a [f32],
     target: Target,
     heads: Heads<'a>,
     sequence: usize,
+    /// Of the queries.
+    head: usize,
     scratch: &'a mut Scratch,
 }
 
@@ -152,28 +173,30 @@ impl Head<'_> {
     /// Packs keys and values into panels.
     #[inline(always)]
     fn pack(&mut self) {
-        let Heads { tokens, size, .. } = self.heads;
+        let Heads { tokens, size, heads, kv_heads, .. } = self.heads;
         let Scratch { keys, values, queries, .. } = &mut *self.scratch;
-        let (width, stride) = (self.heads.width(), 3 * self.heads.width());
+        let (stride, shared) = (self.heads.across(), self.head / (heads / kv_heads));
+        let (first_key, first_value) = ((heads + shared) * size, (heads + kv_heads + shared) * size);
+        let position = self.sequence * tokens;
         keys.reshape(size, tokens);
         values.reshape(tokens, size);
         queries.reserve(TILE * size);
         for first in (0..tokens).step_by(PANEL) {
-            let rows = |row: usize| &self.packed[(first + row) * stride + width..][..size];
+            let rows = |row: usize| &self.packed[(first + row) * stride + first_key..][..size];
             let count = PANEL.min(tokens - first);
             match self.heads.angles {
                 None => (0..count).for_each(|at| keys.set_column(first + at, rows(at))),
                 Some(angles) => {
                     let key = &mut queries.values_mut()[..size];
                     for at in 0..count {
-                        angles.turn(first + at, rows(at), key);
+                        angles.turn(position + first + at, rows(at), key);
                         keys.set_column(first + at, key);
                     }
                 }
             }
         }
         for token in 0..tokens {
-            let value = &self.packed[token * stride + 2 * width..][..size];
+            let value = &self.packed[token * stride + first_value..][..size];
             for (panel, part) in value.chunks(PANEL).enumerate() {
                 let row = values.row_mut(panel, token);
                 row[..part.len()].copy_from_slice(part);
@@ -185,16 +208,17 @@ impl Head<'_> {
     /// Computes the attention output of the tokens from `first` to `last`.
     #[inline(always)]
     unsafe fn tile<L: Lanes>(&mut self, first: usize, last: usize) {
-        let Heads { tokens, size, mask, angles, .. } = self.heads;
-        let (stride, count) = (3 * self.heads.width(), last - first);
+        let Heads { tokens, size, mask, angles, scale: query_scale, .. } = self.heads;
+        let (stride, count) = (self.heads.across(), last - first);
         let Scratch { keys, values, queries, scores } = &mut *self.scratch;
         let queries = queries.values_mut();
         for (token, query) in (first..last).zip(queries.chunks_exact_mut(size)) {
-            let row = &self.packed[token * stride..][..size];
+            let row = &self.packed[token * stride + self.head * size..][..size];
             match angles {
                 None => query.copy_from_slice(row),
-                Some(angles) => angles.turn(token, row, query),
+                Some(angles) => angles.turn(self.sequence * tokens + token, row, query),
             }
+            query.iter_mut().for_each(|value| *value *= query_scale);
         }
         // The last token attends to the most positions.
         let most = mask.of(self.sequence, last - 1, tokens);
@@ -265,26 +289,52 @@ unsafe fn scale<L: Lanes>(values: &[f32], factor: f32, to: *mut f32) {
 
 impl RotaryAngles {
     /// From `angles` of shape (tokens, half of a head's values).
-    pub(crate) fn new(angles: &[f32]) -> Self {
+    pub(crate) fn new(angles: &[f32], pairs: RotaryPairs) -> Self {
         RotaryAngles {
             cos: angles.iter().map(|angle| angle.cos()).collect(),
             sin: angles.iter().map(|angle| angle.sin()).collect(),
+            pairs,
         }
     }
 
-    /// Whether there are angles for this number of tokens and this head size.
-    pub(super) fn fit(&self, tokens: usize, size: usize) -> bool {
-        self.cos.len() == tokens * (size / 2)
+    /// The angles of `count` tokens of heads of `size` values, from token `first` on.
+    ///
+    /// # Panics
+    /// If there are fewer tokens.
+    pub(crate) fn part(&self, first: usize, count: usize, size: usize) -> Self {
+        let half = size / 2;
+        let part = |all: &[f32]| all[first * half..][..count * half].to_vec();
+        RotaryAngles { cos: part(&self.cos), sin: part(&self.sin), pairs: self.pairs }
     }
 
-    /// Rotates the values of one head of a token.
+    /// Whether these are the angles of each token, or of each token of any sequence.
+    pub(super) fn fit(&self, heads: &Heads<'_>) -> bool {
+        let sequence = heads.tokens * (heads.size / 2);
+        heads.size.is_multiple_of(2) && [sequence, sequence * heads.batch].contains(&self.cos.len())
+    }
+
+    /// Rotates the values of one head of a token; tokens count over all sequences.
     #[inline(always)]
     fn turn(&self, token: usize, values: &[f32], into: &mut [f32]) {
         let half = values.len() / 2;
-        let angles = self.cos[token * half..].iter().zip(&self.sin[token * half..]);
-        for ((pair, into), (cos, sin)) in values.chunks_exact(2).zip(into.chunks_exact_mut(2)).zip(angles) {
-            into[0] = pair[0] * cos - pair[1] * sin;
-            into[1] = pair[0] * sin + pair[1] * cos;
+        let start = token * half % self.cos.len();
+        let (cos, sin) = (&self.cos[start..][..half], &self.sin[start..][..half]);
+        match self.pairs {
+            RotaryPairs::Neighbours => {
+                let pairs = values.chunks_exact(2).zip(into.chunks_exact_mut(2));
+                for ((pair, into), (cos, sin)) in pairs.zip(cos.iter().zip(sin)) {
+                    into[0] = pair[0] * cos - pair[1] * sin;
+                    into[1] = pair[0] * sin + pair[1] * cos;
+                }
+            }
+            RotaryPairs::Halves => {
+                let (first, second) = values.split_at(half);
+                let (into_first, into_second) = into.split_at_mut(half);
+                for at in 0..half {
+                    into_first[at] = first[at] * cos[at] - second[at] * sin[at];
+                    into_second[at] = first[at] * sin[at] + second[at] * cos[at];
+                }
+            }
         }
     }
 }
@@ -305,7 +355,7 @@ mod tests {
         };
         let Some(best) = Processor::detect() else { return };
         for (processor, threads) in [(best, 1), (best, 2), (Processor::Avx2, 1)] {
-            let heads = Heads { batch, tokens, heads, size, mask, angles: None };
+            let heads = Heads { batch, tokens, heads, kv_heads: heads, size, mask, angles: None, scale: 1.0 };
             let got = filled(batch * tokens, width, |target| {
                 attend(processor, &packed, target, heads, threads);
             });
@@ -352,32 +402,77 @@ mod tests {
         check(3, 20, 2, 8, AttentionMask::Within(&[20, 1, 13]));
     }
 
-    #[test]
-    fn turns_are_those_of_queries_and_keys_that_were_turned_before() {
-        let (tokens, heads, size) = (21, 2, 6);
-        let width = heads * size;
+    /// Rotated queries and keys, shared keys and values, and a scale give what those give that were rotated, repeated
+    /// and scaled before.
+    #[track_caller]
+    fn check_turned(pairs: RotaryPairs, batch: usize, angles_of: usize, kv_heads: usize) {
+        let (tokens, heads, size) = (21, 4, 6);
+        let (group, scale) = (heads / kv_heads, 0.4);
+        let across = (heads + 2 * kv_heads) * size;
         let packed: Vec<f32> =
-            (0..tokens * 3 * width).map(|at| (at * 7919 % 1013) as f32 / 500.0 - 1.0).collect();
-        let angles: Vec<f32> = (0..tokens * size / 2).map(|at| (at * 31 % 17) as f32 * 0.3).collect();
-        let mut turned = packed.clone();
-        for (at, pair) in turned.chunks_exact_mut(2).enumerate() {
-            let (token, column) = (at * 2 / (3 * width), at * 2 % (3 * width));
-            if column < 2 * width {
-                let (sin, cos) = angles[token * size / 2 + column % size / 2].sin_cos();
-                (pair[0], pair[1]) = (pair[0] * cos - pair[1] * sin, pair[0] * sin + pair[1] * cos);
+            (0..batch * tokens * across).map(|at| (at * 7919 % 1013) as f32 / 500.0 - 1.0).collect();
+        let angles: Vec<f32> = (0..angles_of * size / 2).map(|at| (at * 31 % 17) as f32 * 0.3).collect();
+        let turned = |row: usize, head: usize, is_rotated: bool| -> Vec<f32> {
+            let values = &packed[row * across + head * size..][..size];
+            if !is_rotated {
+                return values.to_vec();
             }
+            let mut turned = vec![0.0; size];
+            for pair in 0..size / 2 {
+                let (sin, cos) = angles[row % angles_of * size / 2 + pair].sin_cos();
+                let (one, other) = match pairs {
+                    RotaryPairs::Neighbours => (2 * pair, 2 * pair + 1),
+                    RotaryPairs::Halves => (pair, pair + size / 2),
+                };
+                turned[one] = values[one] * cos - values[other] * sin;
+                turned[other] = values[one] * sin + values[other] * cos;
+            }
+            turned
+        };
+        let mut plain = Vec::new();
+        for row in 0..batch * tokens {
+            let queries = (0..heads).flat_map(|head| turned(row, head, true)).map(|value| value * scale);
+            plain.extend(queries);
+            plain.extend((0..heads).flat_map(|head| turned(row, heads + head / group, true)));
+            plain.extend((0..heads).flat_map(|head| turned(row, heads + kv_heads + head / group, false)));
         }
-        let angles = RotaryAngles::new(&angles);
-        assert!(angles.fit(tokens, size) && !angles.fit(tokens, size + 2));
-        let heads = Heads { batch: 1, tokens, heads, size, mask: AttentionMask::All, angles: None };
+        let mask = AttentionMask::All;
+        let simple = Heads { batch, tokens, heads, kv_heads: heads, size, mask, angles: None, scale: 1.0 };
+        let angles = RotaryAngles::new(&angles, pairs);
+        let all = Heads { kv_heads, angles: Some(&angles), scale, ..simple };
         let attended = |processor, packed: &[f32], heads| {
-            filled(tokens, width, |target| attend(processor, packed, target, heads, 1))
+            filled(batch * tokens, simple.width(), |target| attend(processor, packed, target, heads, 1))
         };
         let Some(best) = Processor::detect() else { return };
         for processor in [best, Processor::Avx2] {
-            let expected = attended(processor, &turned, heads);
-            let got = attended(processor, &packed, Heads { angles: Some(&angles), ..heads });
+            let expected = attended(processor, &plain, simple);
+            let got = attended(processor, &packed, all);
             assert!(got.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-6), "{got:?}, {expected:?}");
         }
+    }
+
+    #[test]
+    fn heads_are_turned_shared_and_scaled() {
+        check_turned(RotaryPairs::Neighbours, 1, 21, 4);
+        check_turned(RotaryPairs::Neighbours, 2, 21, 4);
+        check_turned(RotaryPairs::Halves, 1, 21, 4);
+        check_turned(RotaryPairs::Halves, 2, 42, 2);
+        check_turned(RotaryPairs::Halves, 3, 21, 1);
+    }
+
+    #[test]
+    fn angles_of_other_tokens_do_not_fit() {
+        let heads = Heads {
+            batch: 2,
+            tokens: 5,
+            heads: 1,
+            kv_heads: 1,
+            size: 6,
+            mask: AttentionMask::All,
+            angles: None,
+            scale: 1.0,
+        };
+        let fits = |tokens: usize| RotaryAngles::new(&vec![0.0; tokens * 3], RotaryPairs::Halves).fit(&heads);
+        assert_eq!([5, 10, 4, 15].map(fits), [true, true, false, false]);
     }
 }

@@ -1,4 +1,4 @@
-//! The epilogue of a matrix product: bias, activation and residual, applied to a tile of finished sums.
+//! The epilogue of a matrix product: bias, activation, factor and residual, applied to a tile of finished sums.
 
 use std::ops::Range;
 
@@ -12,6 +12,8 @@ pub(super) struct Finish<'a> {
     /// Added to every row.
     pub(super) bias: Option<&'a [f32]>,
     pub(super) activation: Option<Activation>,
+    /// Multiplied element by element.
+    pub(super) factor: Option<Rows<'a>>,
     /// Added element by element.
     pub(super) residual: Option<Rows<'a>>,
 }
@@ -45,8 +47,8 @@ impl Finish<'_> {
             let to = target.at(row, column);
             L::prefetch_to_write(to);
             L::prefetch_to_write(to.wrapping_add(PANEL / 2));
-            if let Some(residual) = &self.residual {
-                let from = residual.row(row).as_ptr().wrapping_add(column);
+            for beside in [&self.factor, &self.residual].into_iter().flatten() {
+                let from = beside.row(row).as_ptr().wrapping_add(column);
                 L::prefetch(from);
                 L::prefetch(from.wrapping_add(PANEL / 2));
             }
@@ -101,9 +103,9 @@ impl Finish<'_> {
     ) {
         let (from, count) = (columns.start, columns.len());
         let column = place.panel * PANEL + from;
-        let (bias, residual) = match place.is_last {
-            true => (self.bias, self.residual),
-            false => (None, None),
+        let (bias, factor, residual) = match place.is_last {
+            true => (self.bias, self.factor, self.residual),
+            false => (None, None, None),
         };
         // SAFETY: as the caller promises; each source has these columns, which was checked.
         unsafe {
@@ -118,6 +120,10 @@ impl Finish<'_> {
                     sum = sum.plus(load::<L, WHOLE>(std::slice::from_raw_parts(to, count)));
                 }
                 let mut finished = A::of(sum.plus(bias));
+                if let Some(factor) = factor {
+                    let factor = &factor.row(place.row + row)[column..][..count];
+                    finished = finished.times(load::<L, WHOLE>(factor));
+                }
                 if let Some(residual) = residual {
                     let residual = &residual.row(place.row + row)[column..][..count];
                     finished = finished.plus(load::<L, WHOLE>(residual));

@@ -285,12 +285,14 @@ mod tests {
     fn check(rows: usize, depth: usize, columns: usize) {
         let (a, b) = (noise(rows * depth, 1), noise(depth * columns, 2));
         let (bias, residual) = (noise(columns, 3), noise(rows * columns, 4));
+        let factor = noise(rows * columns, 5);
         let Some(best) = Processor::detect() else { return };
         let panels = Panels::new(&b, depth, columns);
         for (processor, threads) in [(best, 1), (best, 2), (Processor::Avx2, 1)] {
             let finish = Finish {
                 bias: Some(&bias),
                 activation: Some(Activation::Relu),
+                factor: Some(Rows::new(&factor, rows, columns, columns)),
                 residual: Some(Rows::new(&residual, rows, columns, columns)),
             };
             let input = Input::Plain(Rows::new(&a, rows, depth, depth));
@@ -301,7 +303,7 @@ mod tests {
                 let (row, column) = (at / columns, at % columns);
                 let product = |k: usize| f64::from(a[row * depth + k]) * f64::from(b[k * columns + column]);
                 let sum = (0..depth).map(product).sum::<f64>() + f64::from(bias[column]);
-                let expected = sum.max(0.0) + f64::from(residual[at]);
+                let expected = sum.max(0.0) * f64::from(factor[at]) + f64::from(residual[at]);
                 let bound = 2e-6 * (depth as f64).sqrt().max(4.0);
                 assert!((f64::from(*got) - expected).abs() < bound, "{row}, {column}: {got} for {expected}");
             }

@@ -16,10 +16,10 @@ mod matrix;
 mod norm;
 mod ops;
 
-pub(crate) use attention::{AttentionMask, RotaryAngles};
+pub(crate) use attention::{AttentionMask, RotaryAngles, RotaryPairs};
 pub(crate) use elementwise::Activation;
 pub(crate) use norm::Norm;
-pub(crate) use ops::{Attention, PackedLinear};
+pub(crate) use ops::{Attention, Beside, PackedLinear};
 
 /// The usable instruction sets; a value proves that the processor has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -76,7 +76,8 @@ impl PackedLinear {
         }
     }
 
-    /// `activation(norm(x) W + b) + residual`: `rows` are (rows, inputs), the residual and the result (rows, outputs).
+    /// `activation(norm(x) W + b)`, and `beside` added or multiplied: `rows` are (rows, inputs), `beside` and the result
+    /// (rows, outputs).
     ///
     /// # Errors
     /// Other types, shapes or devices, or tensors that are not contiguous.
@@ -85,30 +86,43 @@ impl PackedLinear {
         rows: &Tensor,
         norm: Option<&Norm>,
         activation: Option<Activation>,
-        residual: Option<&Tensor>,
+        beside: Beside<'_>,
     ) -> Result<Tensor> {
-        let op = Product { linear: self, norm, activation };
-        match residual {
-            None => rows.apply_op1_no_bwd(&op),
-            Some(residual) => rows.apply_op2_no_bwd(residual, &op),
+        let op = |multiplies| Product { linear: self, norm, activation, multiplies };
+        match beside {
+            Beside::Nothing => rows.apply_op1_no_bwd(&op(false)),
+            Beside::Added(residual) => rows.apply_op2_no_bwd(residual, &op(false)),
+            Beside::Multiplied(factor) => rows.apply_op2_no_bwd(factor, &op(true)),
         }
     }
+}
+
+/// The second operand of a layer, element by element.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Beside<'a> {
+    Nothing,
+    Added(&'a Tensor),
+    Multiplied(&'a Tensor),
 }
 
 struct Product<'a> {
     linear: &'a PackedLinear,
     norm: Option<&'a Norm>,
     activation: Option<Activation>,
+    /// Whether the second operand is multiplied instead of added.
+    multiplies: bool,
 }
 
 impl Product<'_> {
-    fn run(&self, values: &[f32], shape: &Shape, residual: Option<&[f32]>) -> Result<(CpuStorage, Shape)> {
+    fn run(&self, values: &[f32], shape: &Shape, beside: Option<&[f32]>) -> Result<(CpuStorage, Shape)> {
         let ((rows, inputs), outputs) = (shape.dims2()?, self.linear.outputs());
         if inputs != self.linear.inputs() || self.norm.is_some_and(|norm| norm.width() != inputs) {
             bail!("rows have {inputs} values, but the layer or its norm takes {}", self.linear.inputs());
         }
-        let residual = residual.map(|values| Rows::new(values, rows, outputs, outputs));
-        let finish = Finish { bias: self.linear.bias.as_deref(), activation: self.activation, residual };
+        let beside = beside.map(|values| Rows::new(values, rows, outputs, outputs));
+        let (factor, residual) = if self.multiplies { (beside, None) } else { (None, beside) };
+        let finish =
+            Finish { bias: self.linear.bias.as_deref(), activation: self.activation, factor, residual };
         let from = Input::new(Rows::new(values, rows, inputs, inputs), self.norm);
         let cores = Cores { processor: self.linear.processor, threads: get_num_threads() };
         let result = filled(rows, outputs, |to| match &self.linear.weight {
@@ -131,20 +145,20 @@ impl CustomOp1 for Product<'_> {
 
 impl CustomOp2 for Product<'_> {
     fn name(&self) -> &'static str {
-        "packed linear and residual"
+        "packed linear and second operand"
     }
 
     fn cpu_fwd(
         &self,
         rows: &CpuStorage,
         layout: &Layout,
-        residual: &CpuStorage,
-        of_residual: &Layout,
+        beside: &CpuStorage,
+        of_beside: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
-        if of_residual.shape().dims2()? != (layout.shape().dims2()?.0, self.linear.outputs()) {
-            bail!("the residual and the result differ in shape");
+        if of_beside.shape().dims2()? != (layout.shape().dims2()?.0, self.linear.outputs()) {
+            bail!("the second operand and the result differ in shape");
         }
-        self.run(values(rows, layout)?, layout.shape(), Some(values(residual, of_residual)?))
+        self.run(values(rows, layout)?, layout.shape(), Some(values(beside, of_beside)?))
     }
 }
 
@@ -153,14 +167,19 @@ pub(crate) struct Attention<'a> {
     pub(crate) processor: Processor,
     /// Tokens of a sequence.
     pub(crate) tokens: usize,
+    /// Heads of the queries.
     pub(crate) heads: usize,
+    /// Heads of the keys and of the values, a divisor of `heads`.
+    pub(crate) kv_heads: usize,
     pub(crate) mask: AttentionMask<'a>,
     pub(crate) angles: Option<&'a RotaryAngles>,
+    /// Multiplies the queries; 1 if they are scaled already.
+    pub(crate) scale: f32,
 }
 
 impl Attention<'_> {
-    /// The attention output, (batch * tokens, width). `packed` is (batch * tokens, 3 * width), contiguous f32 on the
-    /// CPU: queries (already scaled), keys and values of all heads.
+    /// The attention output, (batch * tokens, heads * size). `packed` is (batch * tokens, (heads + 2 * kv_heads) * size),
+    /// contiguous f32 on the CPU: queries, keys and values of all heads.
     ///
     /// # Errors
     /// Other types, shapes or devices.
@@ -176,21 +195,25 @@ impl CustomOp1 for Attention<'_> {
 
     fn cpu_fwd(&self, packed: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         let (rows, across) = layout.shape().dims2()?;
-        let Attention { processor, tokens, heads, mask, angles } = self;
-        if *tokens == 0 || rows % tokens != 0 || across == 0 || across % (3 * heads) != 0 {
+        let Attention { processor, tokens, heads, kv_heads, mask, angles, scale } = *self;
+        let parts = heads + 2 * kv_heads;
+        if tokens == 0 || rows % tokens != 0 || across == 0 || across % parts != 0 {
             bail!("{rows} rows of {across} values are not {heads} heads of sequences of {tokens} tokens");
         }
-        let (batch, size) = (rows / tokens, across / (3 * heads));
+        if kv_heads == 0 || heads % kv_heads != 0 {
+            bail!("{heads} heads of queries do not share {kv_heads} of keys");
+        }
+        let (batch, size) = (rows / tokens, across / parts);
         if matches!(mask, AttentionMask::Within(lengths) if lengths.len() != batch) {
             bail!("the attention mask is not for {batch} sequences");
         }
-        if angles.is_some_and(|angles| size % 2 != 0 || !angles.fit(*tokens, size)) {
+        let shape = Heads { batch, tokens, heads, kv_heads, size, mask, angles, scale };
+        if angles.is_some_and(|angles| !angles.fit(&shape)) {
             bail!("the rotary angles do not fit {tokens} tokens and heads of {size} values");
         }
-        let shape = Heads { batch, tokens: *tokens, heads: *heads, size, mask: *mask, angles: *angles };
         let packed = values(packed, layout)?;
         let result = filled(rows, heads * size, |target| {
-            attend(*processor, packed, target, shape, get_num_threads());
+            attend(processor, packed, target, shape, get_num_threads());
         });
         Ok((CpuStorage::F32(result), Shape::from((rows, heads * size))))
     }
@@ -292,18 +315,19 @@ mod tests {
         let plain = x.matmul(&weight).unwrap().broadcast_add(&bias).unwrap();
         let Some(processor) = Processor::detect() else { return };
         let layer = PackedLinear::of_floats(processor, &weight, Some(&bias)).unwrap();
-        check(layer.forward(&x, None, None, None), &plain);
+        check(layer.forward(&x, None, None, Beside::Nothing), &plain);
         check(
-            layer.forward(&x, None, Some(Activation::Relu), Some(&residual)),
+            layer.forward(&x, None, Some(Activation::Relu), Beside::Added(&residual)),
             &(plain.relu().unwrap() + &residual).unwrap(),
         );
+        check(layer.forward(&x, None, None, Beside::Multiplied(&residual)), &(&plain * &residual).unwrap());
         // Rows of a larger tensor.
         let part = x.narrow(0, 5, 20).unwrap();
-        check(layer.forward(&part, None, None, None), &plain.narrow(0, 5, 20).unwrap());
+        check(layer.forward(&part, None, None, Beside::Nothing), &plain.narrow(0, 5, 20).unwrap());
         for wrong in [x.t().unwrap(), tensor(37, 99, 1), x.to_dtype(candle_core::DType::F64).unwrap()] {
-            assert!(layer.forward(&wrong, None, None, None).is_err());
+            assert!(layer.forward(&wrong, None, None, Beside::Nothing).is_err());
         }
-        assert!(layer.forward(&x, None, None, Some(&x)).is_err());
+        assert!(layer.forward(&x, None, None, Beside::Added(&x)).is_err());
     }
 
     #[test]
@@ -322,12 +346,12 @@ mod tests {
             check(norm.forward(processor, &cube), &expected.reshape((8, 5, 65)).unwrap());
             assert!(norm.forward(processor, &tensor(40, 64, 1)).is_err());
             let layer = PackedLinear::of_floats(processor, &matrix, None).unwrap();
-            check(layer.forward(&x, Some(&norm), None, None), &expected.matmul(&matrix).unwrap());
-            assert!(layer.forward(&x, Some(&narrow), None, None).is_err());
+            check(layer.forward(&x, Some(&norm), None, Beside::Nothing), &expected.matmul(&matrix).unwrap());
+            assert!(layer.forward(&x, Some(&narrow), None, Beside::Nothing).is_err());
             let bytes = PackedLinear::of_bytes(processor, &matrix, None).unwrap();
             let apart = norm.forward(processor, &x).unwrap();
-            let apart = bytes.forward(&apart, None, None, None).unwrap();
-            check(bytes.forward(&x, Some(&norm), None, None), &apart);
+            let apart = bytes.forward(&apart, None, None, Beside::Nothing).unwrap();
+            check(bytes.forward(&x, Some(&norm), None, Beside::Nothing), &apart);
         }
         assert!(Norm::new(&weight, &matrix.get(0).unwrap(), 1e-5).is_err());
     }

@@ -1,6 +1,8 @@
 //! `reprise bench encode`: the encoding speed of a model on this machine.
 
+use std::cell::Cell;
 use std::fmt::{self, Display, Formatter};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
@@ -96,6 +98,8 @@ struct Measure {
     gflop_per_cpu_second: Option<f64>,
     /// Speed relative to the large product (1 = equal): in CPU time on a CPU, otherwise in wall time.
     share_of_peak: Option<f64>,
+    /// Seconds that a query waits for such a batch at most: the longest stretch between two of its pauses.
+    query_wait: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     vectors: Option<Vec<Vec<f32>>>,
 }
@@ -161,8 +165,11 @@ fn measured(
 ) -> anyhow::Result<Measure> {
     let Batch { what, length, inputs } = batch;
     let mut vectors = Vec::new();
+    let stretches = Stretches::default();
     let cost = Meter::median(args.runs, || {
-        vectors = encoder.encode(&inputs)?;
+        stretches.begin();
+        vectors = encoder.encode_pausing(&inputs, &|| stretches.end())?;
+        stretches.end();
         Ok(())
     })?;
     let Cost { wall, cpu } = cost.per(inputs.len());
@@ -183,8 +190,29 @@ fn measured(
         gflop_per_second,
         gflop_per_cpu_second,
         share_of_peak: share,
+        query_wait: stretches.longest.get().as_secs_f64(),
         vectors: args.vectors.then_some(vectors),
     })
+}
+
+/// The stretches between the pauses of batches, in which no query is encoded.
+#[derive(Default)]
+struct Stretches {
+    began: Cell<Option<Instant>>,
+    longest: Cell<Duration>,
+}
+
+impl Stretches {
+    fn begin(&self) {
+        self.began.set(Some(Instant::now()));
+    }
+
+    /// Ends a stretch and begins the next one.
+    fn end(&self) {
+        let length = self.began.get().map_or(Duration::ZERO, |began| began.elapsed());
+        self.longest.set(self.longest.get().max(length));
+        self.begin();
+    }
 }
 
 impl Display for Report {
@@ -212,9 +240,9 @@ impl Display for Measure {
         if let Some(gflop) = self.gflop_per_second {
             write!(f, ", {gflop:.1} GFLOP/s")?;
         }
-        match self.share_of_peak {
-            Some(share) => write!(f, ", {:.0} % of the large product", share * 100.0),
-            None => Ok(()),
+        if let Some(share) = self.share_of_peak {
+            write!(f, ", {:.0} % of the large product", share * 100.0)?;
         }
+        write!(f, ", a query waits up to {:.3} s", self.query_wait)
     }
 }

@@ -1,10 +1,11 @@
 // A grid of cards that may be very long: only chunks near the window are in the document. The others are boxes of
-// their height. The grid is one tab stop; arrows move inside.
+// their height. While somebody scrolls, one chunk is drawn in each frame of the screen. The grid is one tab stop; arrows
+// move inside.
 
 import { el } from '../core/dom.js';
 
 /** Rows in a chunk. */
-const ROWS = 6;
+const ROWS = 3;
 /** Chunks within this distance of the window are drawn, in CSS pixels. */
 const NEAR_PX = 1200;
 /** Columns of the grid that was measured last: the next one most likely has as many. */
@@ -29,6 +30,9 @@ export class Grid {
     this.items = [];
     this.columns = usualColumns;
     this.current = 0;
+    /** @type {Set<HTMLElement>} chunks near the window that are not drawn yet */
+    this.due = new Set();
+    this.frame = 0;
     this.list = el('div', { class: 'chunks', role: 'list', 'aria-label': label || null });
     this.end = el('div', { class: 'grid-end', 'aria-hidden': 'true' });
     this.element = el('div', { class: 'isolate' }, this.list, this.end);
@@ -59,8 +63,10 @@ export class Grid {
     const kept = Math.floor(this.items.length / this.perChunk);
     const focused = this.list.contains(document.activeElement);
     this.items = [...this.items, ...items];
+    // Only a last chunk that was not full may be in sight.
+    const inSight = this.list.children.length > kept || kept === 0;
     while (this.list.children.length > kept) this.dropChunk(/** @type {HTMLElement} */ (this.list.lastElementChild));
-    this.addChunks(kept);
+    this.addChunks(kept, inSight);
     // The last chunk may have been drawn anew with the focus in it.
     if (focused && !this.list.contains(document.activeElement)) this.stop(this.current)?.focus({ preventScroll: true });
     this.askForMore();
@@ -76,7 +82,7 @@ export class Grid {
     const chunks = Math.ceil(items.length / this.perChunk);
     while (this.list.children.length > chunks) this.dropChunk(/** @type {HTMLElement} */ (this.list.lastElementChild));
     this.redraw();
-    this.addChunks(this.list.children.length);
+    this.addChunks(this.list.children.length, false);
   }
 
   /** Draws the cards near the window anew: their state has changed. */
@@ -112,17 +118,19 @@ export class Grid {
 
   rebuild() {
     while (this.list.firstElementChild) this.dropChunk(/** @type {HTMLElement} */ (this.list.firstElementChild));
-    this.addChunks(0);
+    this.addChunks(0, true);
     this.askForMore();
   }
 
-  /** @param {number} from */
-  addChunks(from) {
+  /**
+   * @param {number} from
+   * @param {boolean} inSight whether the first of them is seen at once; the observer would draw it a frame later
+   */
+  addChunks(from, inSight) {
     for (let place = from; place * this.perChunk < this.items.length; place += 1) {
       const chunk = el('div', { class: 'grid', role: 'presentation', data: { chunk: place } });
       this.list.append(chunk);
-      // The first one is seen at once; the observer would draw it a frame later.
-      if (place === from) this.draw(chunk);
+      if (place === from && inSight) this.draw(chunk);
       else chunk.style.setProperty('height', `${this.guessHeight()}px`);
       this.near.observe(chunk);
     }
@@ -136,22 +144,38 @@ export class Grid {
   /** @param {HTMLElement} chunk */
   dropChunk(chunk) {
     this.near.unobserve(chunk);
+    this.due.delete(chunk);
     chunk.remove();
   }
 
   /** @param {IntersectionObserverEntry} entry */
   toggle({ target, isIntersecting, boundingClientRect }) {
     const chunk = /** @type {HTMLElement} */ (target);
+    if (!isIntersecting) this.due.delete(chunk);
     if (isIntersecting && !chunk.firstChild) {
-      this.draw(chunk);
+      this.due.add(chunk);
+      this.frame ||= requestAnimationFrame(() => this.drawDue());
     } else if (!isIntersecting && chunk.firstChild && chunk.isConnected && !chunk.contains(document.activeElement)) {
       chunk.style.setProperty('height', `${boundingClientRect.height}px`);
       chunk.replaceChildren();
     }
   }
 
+  /** Draws the chunk that is nearest to the middle of the window, and the others in the frames after. */
+  drawDue() {
+    /** @param {HTMLElement} chunk */
+    const distance = (chunk) => {
+      const { top, bottom } = chunk.getBoundingClientRect();
+      return Math.abs(top + bottom - window.innerHeight);
+    };
+    const [nearest] = [...this.due].sort((one, other) => distance(one) - distance(other));
+    if (nearest) this.draw(nearest);
+    this.frame = this.due.size > 0 ? requestAnimationFrame(() => this.drawDue()) : 0;
+  }
+
   /** @param {HTMLElement} chunk */
   draw(chunk) {
+    this.due.delete(chunk);
     const first = Number(chunk.dataset.chunk) * this.perChunk;
     const focused = chunk.contains(document.activeElement);
     const cards = this.items.slice(first, first + this.perChunk).map((item, offset) => {
@@ -224,6 +248,7 @@ export class Grid {
   }
 
   close() {
+    cancelAnimationFrame(this.frame);
     this.near.disconnect();
     this.atEnd.disconnect();
     this.sizes.disconnect();

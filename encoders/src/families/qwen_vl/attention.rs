@@ -2,43 +2,75 @@
 
 use candle_core::{Result, Tensor};
 
+use super::rotary::Angles;
 use crate::device::Placement;
 use crate::kernels::{Attention, AttentionMask};
 
 /// Most scores that candle's operations hold at once: 256 MB. Longer sequences go in parts.
 const MOST_SCORES: usize = 1 << 26;
 
+/// The heads of queries, keys and values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Heads {
+    /// Of the queries.
+    pub(super) queries: usize,
+    /// Of the keys and of the values, a divisor of `queries`.
+    pub(super) kv: usize,
+    /// Values of a head.
+    pub(super) size: usize,
+}
+
 /// Queries, keys and values of consecutive tokens.
 pub(super) struct Projected {
-    /// (tokens, heads, head), rotated, not scaled.
-    pub(super) queries: Tensor,
-    /// (tokens, kv heads, head), rotated.
-    pub(super) keys: Tensor,
-    /// (tokens, kv heads, head).
-    pub(super) values: Tensor,
+    /// (tokens, (queries + 2 kv) * size): queries, keys, values of all heads; not scaled, not rotated.
+    pub(super) packed: Tensor,
+    pub(super) heads: Heads,
+    /// Of each token.
+    pub(super) angles: Angles,
 }
 
 impl Projected {
     /// The tokens `first..first + count`.
     pub(super) fn part(&self, first: usize, count: usize) -> Result<Projected> {
-        let part = |tensor: &Tensor| tensor.narrow(0, first, count);
-        Ok(Projected { queries: part(&self.queries)?, keys: part(&self.keys)?, values: part(&self.values)? })
+        let (packed, angles) = (self.packed.narrow(0, first, count)?, self.angles.part(first, count)?);
+        Ok(Projected { packed, heads: self.heads, angles })
     }
 
-    /// Attention within each sequence of `lengths`, which cover all tokens: (tokens, heads * head).
+    /// Rotated queries, (tokens, queries, size).
+    pub(super) fn queries(&self) -> Result<Tensor> {
+        self.angles.rotate(&self.of_heads(0, self.heads.queries)?)
+    }
+
+    /// Rotated keys, (tokens, kv, size).
+    pub(super) fn keys(&self) -> Result<Tensor> {
+        self.angles.rotate(&self.of_heads(self.heads.queries, self.heads.kv)?)
+    }
+
+    /// (tokens, kv, size).
+    pub(super) fn values(&self) -> Result<Tensor> {
+        self.of_heads(self.heads.queries + self.heads.kv, self.heads.kv)
+    }
+
+    fn of_heads(&self, first: usize, count: usize) -> Result<Tensor> {
+        let size = self.heads.size;
+        self.packed.narrow(1, first * size, count * size)?.contiguous()?.reshape(((), count, size))
+    }
+
+    /// Attention within each sequence of `lengths`, which cover all tokens: (tokens, queries * size).
     pub(super) fn attend(&self, lengths: &[usize], causal: bool, placement: &Placement) -> Result<Tensor> {
-        let packed = placement.processor().map(|_| self.packed()).transpose()?;
         let (mut outputs, mut first) = (Vec::new(), 0);
         for run in lengths.chunk_by(|one, other| one == other) {
             let (tokens, count) = (run[0], run.len() * run[0]);
-            outputs.push(match (&packed, placement.processor()) {
-                (Some(packed), Some(processor)) => {
-                    let heads = self.queries.dim(1)?;
+            outputs.push(match placement.processor() {
+                Some(processor) => {
+                    let Heads { queries: heads, kv: kv_heads, size } = self.heads;
                     let mask = if causal { AttentionMask::Earlier } else { AttentionMask::All };
-                    Attention { processor, tokens, heads, mask, angles: None }
-                        .of(&packed.narrow(0, first, count)?)?
+                    let (angles, scale) = (self.angles.packed_part(first, count)?, scale(size) as f32);
+                    let angles = Some(&angles);
+                    Attention { processor, tokens, heads, kv_heads, mask, angles, scale }
+                        .of(&self.packed.narrow(0, first, count)?)?
                 }
-                _ => self.part(first, count)?.each(tokens, causal)?,
+                None => self.part(first, count)?.each(tokens, causal)?,
             });
             first += count;
         }
@@ -48,26 +80,13 @@ impl Projected {
         }
     }
 
-    /// The kernels' input, (tokens, 3 * heads * head): scaled queries, and keys and values once for each head of
-    /// queries.
-    fn packed(&self) -> Result<Tensor> {
-        let (tokens, heads, head) = self.queries.dims3()?;
-        let (_, kv, _) = self.keys.dims3()?;
-        let spread = |tensor: &Tensor| {
-            let one = tensor.contiguous()?.reshape((tokens, kv, 1, head))?;
-            one.broadcast_as((tokens, kv, heads / kv, head))?.contiguous()?.reshape((tokens, heads * head))
-        };
-        let queries = (&self.queries * scale(head))?.reshape((tokens, heads * head))?;
-        Tensor::cat(&[queries, spread(&self.keys)?, spread(&self.values)?], 1)
-    }
-
     /// Attention of sequences of equal length with candle's operations.
     fn each(&self, tokens: usize, causal: bool) -> Result<Tensor> {
-        let count = self.queries.dim(0)? / tokens;
+        let count = self.packed.dim(0)? / tokens;
         let one = |at: usize| {
             let own = self.part(at * tokens, tokens)?;
-            let by_head = |tensor: &Tensor| tensor.transpose(0, 1)?.contiguous();
-            attend_all(&own.queries, &by_head(&own.keys)?, &by_head(&own.values)?, causal)
+            let by_head = |tensor: Tensor| tensor.transpose(0, 1)?.contiguous();
+            attend_all(&own.queries()?, &by_head(own.keys()?)?, &by_head(own.values()?)?, causal)
         };
         Tensor::cat(&(0..count).map(one).collect::<Result<Vec<_>>>()?, 0)
     }
@@ -121,13 +140,17 @@ fn causal_mask(count: usize, visible: usize, like: &Tensor) -> Result<Tensor> {
 mod tests {
     use candle_core::Device;
 
+    use super::super::rotary::tower_angles;
     use super::*;
     use crate::Precision;
 
-    fn tensor(shape: (usize, usize, usize), salt: usize) -> Tensor {
-        let value = |at: usize| ((at * 7919 + salt * 104_729) % 2003) as f32 / 1001.0 - 1.0;
-        let values: Vec<f32> = (0..shape.0 * shape.1 * shape.2).map(value).collect();
-        Tensor::from_vec(values, shape, &Device::Cpu).unwrap()
+    fn projected(tokens: usize, heads: Heads) -> Projected {
+        let across = (heads.queries + 2 * heads.kv) * heads.size;
+        let value = |at: usize| (at * 7919 % 2003) as f32 / 1001.0 - 1.0;
+        let values: Vec<f32> = (0..tokens * across).map(value).collect();
+        let packed = Tensor::from_vec(values, (tokens, across), &Device::Cpu).unwrap();
+        let places: Vec<[usize; 2]> = (0..tokens).map(|token| [token / 3, token % 3]).collect();
+        Projected { packed, heads, angles: tower_angles(&places, heads.size, &Device::Cpu).unwrap() }
     }
 
     #[track_caller]
@@ -140,11 +163,7 @@ mod tests {
 
     #[test]
     fn kernels_and_operations_agree_and_sequences_do_not_mix() {
-        let all = Projected {
-            queries: tensor((23, 6, 20), 1),
-            keys: tensor((23, 2, 20), 2),
-            values: tensor((23, 2, 20), 3),
-        };
+        let all = projected(23, Heads { queries: 6, kv: 2, size: 20 });
         for causal in [true, false] {
             let plain = Placement::as_on_a_gpu(Precision::F32);
             let operations = all.attend(&[9, 9, 5], causal, &plain).unwrap();
@@ -156,16 +175,13 @@ mod tests {
 
     #[test]
     fn the_last_tokens_attend_to_what_was_kept() {
-        let all = Projected {
-            queries: tensor((12, 4, 8), 1),
-            keys: tensor((12, 2, 8), 2),
-            values: tensor((12, 2, 8), 3),
-        };
+        let all = projected(12, Heads { queries: 4, kv: 2, size: 8 });
         let whole = all.attend(&[12], true, &Placement::as_on_a_gpu(Precision::F32)).unwrap();
-        let by_head = |tensor: &Tensor| tensor.transpose(0, 1).unwrap().contiguous().unwrap();
+        let by_head = |tensor: Tensor| tensor.transpose(0, 1).unwrap().contiguous().unwrap();
         for count in [1, 5] {
-            let queries = all.queries.narrow(0, 12 - count, count).unwrap();
-            let last = attend_all(&queries, &by_head(&all.keys), &by_head(&all.values), true).unwrap();
+            let queries = all.queries().unwrap().narrow(0, 12 - count, count).unwrap();
+            let (keys, values) = (by_head(all.keys().unwrap()), by_head(all.values().unwrap()));
+            let last = attend_all(&queries, &keys, &values, true).unwrap();
             same(&last, &whole.narrow(0, 12 - count, count).unwrap());
         }
     }

@@ -4,7 +4,7 @@
 use candle_core::{DType, Result, Tensor};
 use candle_nn::kv_cache::KvCache;
 
-use super::attention::{Projected, attend_all};
+use super::attention::{Heads, Projected, attend_all};
 use super::config::{Config, Generation, TextConfig};
 use super::layers::{Gated, Pause, RmsNorm, unbiased, unbiased_rows};
 use super::rotary::{Angles, MultiRotary, Position};
@@ -136,16 +136,18 @@ impl Decoder {
 
     fn project(&self, layer: &Layer, x: &Tensor, angles: &Angles) -> Result<Projected> {
         let TextConfig { heads, kv_heads, head, .. } = self.config;
-        let all = layer.projection.forward(&layer.input_norm.forward(x)?)?;
-        let part = |first: usize, heads: usize| {
-            all.narrow(1, first * head, heads * head)?.contiguous()?.reshape(((), heads, head))
-        };
-        let (mut queries, mut keys) = (part(0, heads)?, part(heads, kv_heads)?);
+        let mut packed = layer.projection.forward(&layer.input_norm.forward(x)?)?;
         if let Some([of_queries, of_keys]) = &layer.head_norms {
-            (queries, keys) = (of_queries.forward(&queries)?, of_keys.forward(&keys)?);
+            let part = |first: usize, heads: usize| packed.narrow(1, first * head, heads * head);
+            let normed = |norm: &RmsNorm, rows: Tensor| {
+                norm.forward(&rows.contiguous()?.reshape(((), head))?)?.reshape(rows.shape())
+            };
+            let (queries, keys) = (part(0, heads)?, part(heads, kv_heads)?);
+            let values = part(heads + kv_heads, kv_heads)?;
+            packed = Tensor::cat(&[normed(of_queries, queries)?, normed(of_keys, keys)?, values], 1)?;
         }
-        let values = part(heads + kv_heads, kv_heads)?;
-        Ok(Projected { queries: angles.rotate(&queries)?, keys: angles.rotate(&keys)?, values })
+        let heads = Heads { queries: heads, kv: kv_heads, size: head };
+        Ok(Projected { packed, heads, angles: angles.clone() })
     }
 
     /// Attention of each sequence's tokens to those in its cache and to themselves.
@@ -159,11 +161,11 @@ impl Decoder {
         for (count, cache) in lengths.iter().zip(caches) {
             let own = projected.part(first, *count)?;
             let is_first = cache.current_seq_len() == 0;
-            let by_head = |tensor: &Tensor| tensor.transpose(0, 1)?.contiguous();
-            let (keys, values) = cache.append(&by_head(&own.keys)?, &by_head(&own.values)?)?;
+            let by_head = |tensor: Tensor| tensor.transpose(0, 1)?.contiguous();
+            let (keys, values) = cache.append(&by_head(own.keys()?)?, &by_head(own.values()?)?)?;
             outputs.push(match is_first {
                 true => own.attend(&[*count], true, &self.placement)?,
-                false => attend_all(&own.queries, &keys, &values, true)?,
+                false => attend_all(&own.queries()?, &keys, &values, true)?,
             });
             first += count;
         }

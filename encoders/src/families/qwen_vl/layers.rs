@@ -85,7 +85,7 @@ pub(super) fn unbiased_rows(
 /// Called between the steps of a long pass: other work may go first.
 pub(super) type Pause<'a> = &'a dyn Fn();
 
-/// Rows of one step of an MLP: bounds its memory, and the time between two pauses.
+/// Most rows of one step of an MLP: bounds its memory, and the time between two pauses.
 const ROWS: usize = 512;
 
 /// A gated MLP: `down(activation(gate(x)) * up(x))`.
@@ -100,21 +100,29 @@ pub(super) struct Gated {
 impl Gated {
     /// The MLP's output plus `residual`, (rows, width), some rows after the other.
     pub(super) fn forward_onto(&self, rows: &Tensor, residual: &Tensor, pause: Pause<'_>) -> Result<Tensor> {
-        let all = rows.dim(0)?;
-        if all <= ROWS {
-            return self.of_rows(rows, residual);
-        }
-        let part = |first: usize| {
-            pause();
-            let count = ROWS.min(all - first);
-            self.of_rows(&rows.narrow(0, first, count)?, &residual.narrow(0, first, count)?)
-        };
-        Tensor::cat(&(0..all).step_by(ROWS).map(part).collect::<Result<Vec<_>>>()?, 0)
+        in_steps(rows, residual, pause, |rows, residual| {
+            let gate = self.gate.forward_inner(rows, Some(self.activation))?;
+            self.down.forward_onto(&self.up.forward_times(rows, &gate)?, Some(residual))
+        })
     }
+}
 
-    fn of_rows(&self, rows: &Tensor, residual: &Tensor) -> Result<Tensor> {
-        let gate = self.gate.forward_inner(rows, Some(self.activation))?;
-        let product = (gate * self.up.forward_inner(rows, None)?)?;
-        self.down.forward_onto(&product, Some(residual))
+/// Runs `step` on at most [`ROWS`] rows of input and residual after the other, with a pause before each.
+pub(super) fn in_steps(
+    rows: &Tensor,
+    residual: &Tensor,
+    pause: Pause<'_>,
+    step: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let all = rows.dim(0)?;
+    if all <= ROWS {
+        return step(rows, residual);
     }
+    let steps = all.div_ceil(ROWS);
+    let part = |at: usize| {
+        pause();
+        let (first, last) = (at * all / steps, (at + 1) * all / steps);
+        step(&rows.narrow(0, first, last - first)?, &residual.narrow(0, first, last - first)?)
+    };
+    Tensor::cat(&(0..steps).map(part).collect::<Result<Vec<_>>>()?, 0)
 }

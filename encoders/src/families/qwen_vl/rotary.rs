@@ -4,6 +4,7 @@
 use candle_core::{Device, Result, Tensor};
 
 use super::config::{Generation, TextConfig};
+use crate::kernels::{RotaryAngles, RotaryPairs};
 
 /// A token's positions in time, rows and columns.
 pub(crate) type Position = [u32; 3];
@@ -11,9 +12,11 @@ pub(crate) type Position = [u32; 3];
 /// Cosines and sines of tokens.
 #[derive(Debug, Clone)]
 pub(super) struct Angles {
-    /// (tokens, half of a head).
+    /// (tokens, half of a head), for candle's operations; so is `sin`.
     cos: Tensor,
     sin: Tensor,
+    /// For the processor's kernels.
+    packed: RotaryAngles,
 }
 
 impl Angles {
@@ -21,7 +24,19 @@ impl Angles {
         let shape = (angles.len() / half, half);
         let tensor = |values: Vec<f32>| Tensor::from_vec(values, shape, device);
         let cos = tensor(angles.iter().map(|angle| angle.cos()).collect())?;
-        Ok(Angles { cos, sin: tensor(angles.iter().map(|angle| angle.sin()).collect())? })
+        let sin = tensor(angles.iter().map(|angle| angle.sin()).collect())?;
+        Ok(Angles { cos, sin, packed: RotaryAngles::new(angles, RotaryPairs::Halves) })
+    }
+
+    /// The angles of the tokens `first..first + count`.
+    pub(super) fn part(&self, first: usize, count: usize) -> Result<Angles> {
+        let part = |tensor: &Tensor| tensor.narrow(0, first, count)?.contiguous();
+        Ok(Angles { cos: part(&self.cos)?, sin: part(&self.sin)?, packed: self.packed_part(first, count)? })
+    }
+
+    /// The same for the processor's kernels.
+    pub(super) fn packed_part(&self, first: usize, count: usize) -> Result<RotaryAngles> {
+        Ok(self.packed.part(first, count, 2 * self.cos.dim(1)?))
     }
 
     /// Rotates `x` of (tokens, heads, head), f32.

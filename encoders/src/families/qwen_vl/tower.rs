@@ -3,10 +3,10 @@
 
 use candle_core::{Result, Tensor};
 
-use super::attention::Projected;
+use super::attention::{Heads, Projected};
 use super::config::{Config, Generation, VisionConfig};
 use super::grid::{Grid, Visual};
-use super::layers::{Gated, Norm, Pause};
+use super::layers::{Gated, Norm, Pause, in_steps};
 use super::merger::Merger;
 use super::rotary::{Angles, tower_angles};
 use super::tower_positions::LearnedPositions;
@@ -110,15 +110,10 @@ impl Tower {
     }
 
     fn attended(&self, block: &Block, x: &Tensor, angles: &Angles, lengths: &[usize]) -> Result<Tensor> {
-        let (heads, head) = (self.config.heads, self.config.width / self.config.heads);
-        let projected = block.projection.forward(&block.first_norm.forward(x)?)?;
-        let projected = projected.reshape(((), 3, heads, head))?;
-        let part = |at: usize| projected.narrow(1, at, 1)?.squeeze(1);
-        let projected = Projected {
-            queries: angles.rotate(&part(0)?)?,
-            keys: angles.rotate(&part(1)?)?,
-            values: part(2)?.contiguous()?,
-        };
+        let VisionConfig { heads, width, .. } = self.config;
+        let packed = block.projection.forward(&block.first_norm.forward(x)?)?;
+        let heads = Heads { queries: heads, kv: heads, size: width / heads };
+        let projected = Projected { packed, heads, angles: angles.clone() };
         let attended = projected.attend(lengths, false, &self.placement)?;
         block.output.forward_onto(&attended, Some(x))
     }
@@ -180,9 +175,9 @@ impl Mlp {
     fn forward_onto(&self, rows: &Tensor, residual: &Tensor, pause: Pause<'_>) -> Result<Tensor> {
         match self {
             Mlp::Gated(gated) => gated.forward_onto(rows, residual, pause),
-            Mlp::Plain { first, second, activation } => {
+            Mlp::Plain { first, second, activation } => in_steps(rows, residual, pause, |rows, residual| {
                 second.forward_onto(&first.forward_inner(rows, Some(*activation))?, Some(residual))
-            }
+            }),
         }
     }
 }
