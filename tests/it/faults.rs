@@ -5,5 +5,6 @@ mod files;
 mod jobs;
 mod kills;
 mod snapshots;
+mod tracks;
 mod trash;
 mod walk;

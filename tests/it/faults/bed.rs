@@ -138,6 +138,22 @@ impl Bed {
         }
     }
 
+    /// The number that a query of the database gives, without the server.
+    pub(crate) async fn number(&self, sql: &str) -> i64 {
+        let sql = sqlx::AssertSqlSafe(sql.to_owned());
+        match &self.database {
+            Some(url) => {
+                let mut connection = PgConnection::connect(url).await.expect("it runs");
+                sqlx::query_scalar(sql).fetch_one(&mut connection).await.expect("a number")
+            }
+            None => {
+                let url = reprise_server::catalog::embedded_url(&self.data());
+                let mut connection = SqliteConnection::connect(&url).await.expect("it is there");
+                sqlx::query_scalar(sql).fetch_one(&mut connection).await.expect("a number")
+            }
+        }
+    }
+
     /// Switches ffmpeg between the film's own speed and full speed.
     pub(crate) fn slow(&self, slow: bool) {
         let flag = self.folder().join("slow");

@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use super::bed::{Bed, Random, assert_consistent, assert_whole, on_both, see_through, text, until, videos};
 
 /// Faults of each kind in a short run; a full run tries every write.
-const TRIED: u64 = 4;
+pub(super) const TRIED: u64 = 4;
 /// Failed jobs are tried again at once, and a dead server's jobs return soon.
-const QUICK: [&str; 7] =
+pub(super) const QUICK: [&str; 7] =
     ["--lease-seconds", "2", "--retry-waits", "0s", "--timeout-seconds", "10", "--allow-private-webhooks"];
 
 on_both!(
@@ -271,7 +271,7 @@ async fn check_parts(films: &Films, server: &Server, path: &str, acknowledged: u
 }
 
 /// Sends a request. `None`: no answer came.
-async fn try_send(request: reqwest::RequestBuilder) -> Option<(StatusCode, Value)> {
+pub(super) async fn try_send(request: reqwest::RequestBuilder) -> Option<(StatusCode, Value)> {
     let answer = request.send().await.ok()?;
     let status = answer.status();
     let body = answer.bytes().await.ok()?;
@@ -288,7 +288,7 @@ async fn upload(server: &Server, film: &Path) -> Option<Option<String>> {
 }
 
 /// Waits until no job is queued or running.
-async fn finish_jobs(server: &Server) -> Option<()> {
+pub(super) async fn finish_jobs(server: &Server) -> Option<()> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         assert!(Instant::now() < deadline, "the jobs do not end");
