@@ -52,6 +52,16 @@ impl Codes {
         if self == Codes::Int4 { Codes::Int8 } else { self }
     }
 
+    /// The standard error of a value's code, as a share of the vector's root mean square.
+    fn rounding(self) -> f32 {
+        match self {
+            Codes::F32 => 1e-5,
+            Codes::F16 => 5e-4,
+            Codes::Int8 => 0.013,
+            Codes::Int4 => 0.107,
+        }
+    }
+
     /// Whether these codes can confuse nearly equal vectors.
     pub(crate) fn are_coarse(self) -> bool {
         matches!(self, Codes::Int8 | Codes::Int4)
@@ -281,6 +291,19 @@ impl Coder {
         }
     }
 
+    /// The standard error of scores with this query that is to be expected among the segment's rows.
+    pub(crate) fn error(&self, query: &Query) -> f32 {
+        let of_query = match self.codes {
+            Codes::F32 | Codes::F16 => 1.0,
+            Codes::Int8 | Codes::Int4 => {
+                let square: i32 = query.bytes.iter().map(|&byte| i32::from(byte) * i32::from(byte)).sum();
+                query.scale * (square as f32).sqrt()
+            }
+        };
+        let of_rows = (1.0 - self.mean_square).max(0.0).sqrt();
+        self.codes.rounding() * of_query * of_rows / (self.dimension as f32).sqrt()
+    }
+
     /// Prefetches a row.
     #[inline]
     pub(crate) fn prefetch(&self, row: &[u8]) {
@@ -449,6 +472,26 @@ mod tests {
         assert_eq!(row[..3], [16 + 128, 127 + 128, 128]);
         let (scale, part, sum) = numbers_of(&row[64..]);
         assert!((scale - 0.8 / 127.0).abs() < 1e-6 && (part - 0.05).abs() < 1e-6 && sum == 16 + 127);
+    }
+
+    #[test]
+    fn the_expected_error_is_about_the_one_seen() {
+        for codes in [Codes::Int8, Codes::Int4] {
+            let vectors: Vec<UnitVector> = (0..200).map(|seed| unit(seed, 512)).collect();
+            let coder = Coder::learn(codes, 512, vectors.iter().map(UnitVector::values));
+            let mut pages = crate::memory::Pages::zeroed(bytes(codes, 512, 1)).unwrap();
+            let query = coder.query(vectors[0].values());
+            let mut squares = 0.0;
+            for vector in &vectors[1..] {
+                pages.bytes_mut().fill(0);
+                let (row, numbers) = pages.bytes_mut().split_at_mut(coder.stride());
+                coder.encode(vector.values(), row, numbers);
+                let error = coder.score(&query, row, numbers) - vectors[0].dot(vector);
+                squares += error * error;
+            }
+            let (seen, expected) = ((squares / 199.0).sqrt(), coder.error(&query));
+            assert!((0.4..2.5).contains(&(seen / expected)), "{codes:?}: {seen}, expected {expected}");
+        }
     }
 
     #[test]

@@ -7,9 +7,8 @@ use roaring::{RoaringBitmap, RoaringTreemap};
 use crate::exact::Best;
 use crate::plan::Width;
 use crate::rows::Rows;
-use crate::sealed::{Sealed, Stored};
+use crate::sealed::{Reach, Sealed, Stored};
 use crate::vector::cosine;
-use crate::walk::Reach;
 use crate::{Filter, Hit, SpanKey};
 
 /// A walk may compare one of this many rows, or `COMPARED_LEAST` rows if that is more. Beyond that, brute force over

@@ -256,9 +256,11 @@ impl View {
             Mode::Exact if k == 0 => Plan::Nothing,
             Mode::Exact => Plan::Scan,
             Mode::Auto => plan::choose(k, matching, rows, filter.only.is_some()),
-            Mode::Walk { ef } if matching > 0 && k > 0 => {
-                Plan::Walk(Width { candidates: ef.max(k + plan::SPARE), passed: 0 })
-            }
+            Mode::Walk { ef } if matching > 0 && k > 0 => Plan::Walk(Width {
+                candidates: ef.max(k + plan::SPARE),
+                passed: 0,
+                slack: plan::slack(k, ef),
+            }),
             Mode::Walk { .. } => Plan::Nothing,
         };
         let mut best = Best::new(k);

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::codes::{Coder, Query};
-use crate::plan::Width;
+use crate::kernels::prefetch;
 
 /// Links of a node in the upper layers.
 pub(crate) const LINKS: usize = 16;
@@ -66,6 +66,13 @@ impl<'a> Rows<'a> {
         &self.rows[from..from + self.stride]
     }
 
+    /// Prefetches what a comparison with the node reads.
+    #[inline]
+    fn prefetch(&self, node: u32) {
+        self.coder.prefetch(self.row(node));
+        prefetch(self.numbers(node), 1);
+    }
+
     #[inline]
     fn numbers(&self, node: u32) -> &'a [u8] {
         let from = node as usize * self.apart;
@@ -119,11 +126,25 @@ impl PartialOrd for Found {
 
 impl Eq for Found {}
 
+/// When a walk ends before it has expanded all that it keeps: the next node is probably no better than the `k`-th best,
+/// and nor are its neighbours.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stop {
+    pub(crate) k: usize,
+    /// How much farther from the query than the `k`-th best a node may be: a share of that distance (1 - cosine).
+    pub(crate) slack: f32,
+    /// The least difference of scores, which the codes' errors ask for.
+    pub(crate) least: f32,
+}
+
 /// The best nodes of a walk, best first, and which of them are expanded.
 #[derive(Default)]
 pub(crate) struct Beam {
     candidates: Vec<Candidate>,
     width: usize,
+    stop: Option<Stop>,
+    /// Nodes of this score or a lower one are not kept.
+    bound: f32,
     /// All nodes before this position are expanded.
     next: usize,
 }
@@ -134,30 +155,51 @@ struct Candidate {
 }
 
 impl Beam {
-    fn reset(&mut self, width: usize) {
+    fn reset(&mut self, width: usize, stop: Option<Stop>) {
         self.candidates.clear();
-        self.width = width.max(1);
-        self.next = 0;
+        (self.width, self.stop, self.bound, self.next) = (width.max(1), stop, f32::NEG_INFINITY, 0);
     }
 
     #[inline]
     fn offer(&mut self, found: Found) {
+        if found.score > self.bound {
+            self.take(found);
+        }
+    }
+
+    fn take(&mut self, found: Found) {
         if self.candidates.len() == self.width {
-            match self.candidates.last() {
-                Some(worst) if found.score > worst.found.score => _ = self.candidates.pop(),
-                _ => return,
-            }
+            self.candidates.pop();
         }
         let place = self.candidates.partition_point(|other| other.found.score >= found.score);
         self.candidates.insert(place, Candidate { found, is_expanded: false });
         self.next = self.next.min(place);
+        self.bound = self.by_width().max(self.by_distance());
     }
 
+    fn by_width(&self) -> f32 {
+        let worst = self.candidates.get(self.width - 1);
+        worst.map_or(f32::NEG_INFINITY, |worst| worst.found.score)
+    }
+
+    fn by_distance(&self) -> f32 {
+        let Some(stop) = self.stop else { return f32::NEG_INFINITY };
+        let kth = stop.k.checked_sub(1).and_then(|at| self.candidates.get(at));
+        kth.map_or(f32::NEG_INFINITY, |kth| {
+            let score = kth.found.score;
+            score - (stop.slack * (1.0 - score)).max(stop.least)
+        })
+    }
+
+    /// The best node that is not yet expanded, which is expanded now; `None` if none is left that is worth it.
     fn leave_next(&mut self) -> Option<u32> {
         while self.candidates.get(self.next)?.is_expanded {
             self.next += 1;
         }
         let next = &mut self.candidates[self.next];
+        if next.found.score < self.bound {
+            return None;
+        }
         next.is_expanded = true;
         Some(next.found.node)
     }
@@ -166,6 +208,15 @@ impl Beam {
     fn peek(&self) -> Option<u32> {
         let left = self.candidates.get(self.next..)?.iter().find(|other| !other.is_expanded);
         left.map(|next| next.found.node)
+    }
+
+    fn walked(&self, passed: usize) -> Walked {
+        let is_cut = self.candidates.len() == self.width && self.by_width() > self.by_distance();
+        Walked { found: self.found().collect(), bound: self.bound, is_cut, passed }
+    }
+
+    fn found(&self) -> impl Iterator<Item = Found> + '_ {
+        self.candidates.iter().map(|candidate| candidate.found)
     }
 }
 
@@ -222,7 +273,8 @@ pub(crate) fn descend(
             scratch.neighbours.clear();
             links.neighbours(layer, best.node, &mut scratch.neighbours, |_| true);
             let before = best.node;
-            compare(goal, &scratch.neighbours, |found| best = best.max(found));
+            compare(goal, &scratch.neighbours, &mut scratch.found);
+            best = scratch.found.iter().fold(best, |best, &found| best.max(found));
             if best.node == before {
                 break;
             }
@@ -233,15 +285,21 @@ pub(crate) fn descend(
 
 /// Limits of a walk.
 #[derive(Clone, Copy)]
-pub(crate) struct Reach {
-    pub(crate) width: Width,
-    /// Largest number of nodes that the walk compares.
+pub(crate) struct Limits {
+    /// The most nodes to keep.
+    pub(crate) width: usize,
+    pub(crate) stop: Option<Stop>,
+    /// Largest number of nodes that a walk with a filter compares.
     pub(crate) most: usize,
 }
 
 /// The accepted nodes that a walk found, best first.
 pub(crate) struct Walked {
     pub(crate) found: Vec<Found>,
+    /// Accepted nodes of this score or a lower one were not kept.
+    pub(crate) bound: f32,
+    /// Whether nodes were dropped because of the width alone.
+    pub(crate) is_cut: bool,
     /// Number of nodes that it passed, accepted or not.
     pub(crate) passed: usize,
 }
@@ -256,15 +314,38 @@ impl Scratch {
         from: &[Found],
         width: usize,
     ) -> &[Found] {
+        self.beam.reset(width, None);
+        self.expand(links, goal, layer, from);
+        self.found.clear();
+        self.found.extend(self.beam.found());
+        &self.found
+    }
+
+    /// Finds approximately the nearest nodes of the bottom layer.
+    pub(crate) fn nearest_any(
+        &mut self,
+        links: &impl Links,
+        goal: Goal,
+        from: Found,
+        limits: Limits,
+    ) -> Walked {
+        self.beam.reset(limits.width, limits.stop);
+        let passed = self.expand(links, goal, 0, &[from]);
+        self.beam.walked(passed)
+    }
+
+    /// Expands nodes until the beam has none left; returns how many.
+    fn expand(&mut self, links: &impl Links, goal: Goal, layer: usize, from: &[Found]) -> usize {
         let Scratch { seen, beam, neighbours, found, .. } = self;
         seen.reset(links.nodes(layer));
-        beam.reset(width);
         for &found in from {
             if seen.see(found.node) {
                 beam.offer(found);
             }
         }
+        let mut passed = 0;
         while let Some(node) = beam.leave_next() {
+            passed += 1;
             neighbours.clear();
             links.neighbours(layer, node, neighbours, |node| seen.see(node));
             if layer == 0
@@ -272,11 +353,10 @@ impl Scratch {
             {
                 links.prefetch(after);
             }
-            compare(goal, neighbours, |found| beam.offer(found));
+            compare(goal, neighbours, found);
+            found.iter().for_each(|&found| beam.offer(found));
         }
-        found.clear();
-        found.extend(beam.candidates.iter().map(|candidate| candidate.found));
-        found
+        passed
     }
 
     /// Finds approximately the nearest nodes of the bottom layer for which `accept` returns true, best first. Other
@@ -286,29 +366,21 @@ impl Scratch {
         links: &impl Links,
         goal: Goal,
         from: Found,
-        reach: Reach,
+        limits: Limits,
         accept: impl Fn(u32) -> bool,
     ) -> Option<Walked> {
-        let (width, most) = (reach.width.candidates, reach.most);
-        let Scratch { seen, neighbours, to_leave, .. } = self;
+        let Scratch { seen, beam, neighbours, found, to_leave } = self;
         seen.reset(links.nodes(0));
+        beam.reset(limits.width, limits.stop);
         to_leave.clear();
-        let mut best: BinaryHeap<std::cmp::Reverse<Found>> = BinaryHeap::new();
-        let take = |found: Found, best: &mut BinaryHeap<_>| {
-            if accept(found.node) {
-                best.push(std::cmp::Reverse(found));
-                if best.len() > width {
-                    best.pop();
-                }
-            }
-        };
         seen.see(from.node);
         to_leave.push(from);
-        take(from, &mut best);
+        if accept(from.node) {
+            beam.offer(from);
+        }
         let (mut compared, mut passed) = (1, 0);
         while let Some(next) = to_leave.pop() {
-            let is_full = best.len() >= width;
-            if is_full && best.peek().is_some_and(|worst| next.score < worst.0.score) {
+            if next.score < beam.bound {
                 break;
             }
             passed += 1;
@@ -318,32 +390,68 @@ impl Scratch {
                 links.prefetch(after.node);
             }
             compared += neighbours.len();
-            if compared > most {
+            if compared > limits.most {
                 return None;
             }
-            compare(goal, neighbours, |found| {
-                let is_full = best.len() >= width;
-                if !is_full || best.peek().is_some_and(|worst| found.score > worst.0.score) {
+            compare(goal, neighbours, found);
+            for &found in found.iter() {
+                if found.score > beam.bound {
                     to_leave.push(found);
-                    take(found, &mut best);
+                    if accept(found.node) {
+                        beam.offer(found);
+                    }
                 }
-            });
+            }
         }
-        Some(Walked { found: best.into_sorted_vec().into_iter().map(|found| found.0).collect(), passed })
+        Some(beam.walked(passed))
     }
 }
 
-/// Compares nodes with the query; each row is prefetched some steps before.
+/// Compares nodes with the query. Each row is prefetched some steps before; nothing depends on a score yet, so that the
+/// processor reads several rows at once.
 #[inline]
-fn compare(goal: Goal, nodes: &[u32], mut each: impl FnMut(Found)) {
+fn compare(goal: Goal, nodes: &[u32], found: &mut Vec<Found>) {
     let rows = goal.rows;
-    for &node in nodes.iter().take(AHEAD) {
-        rows.coder.prefetch(rows.row(node));
-    }
+    nodes.iter().take(AHEAD).for_each(|&node| rows.prefetch(node));
+    found.clear();
     for (at, &node) in nodes.iter().enumerate() {
         if let Some(&ahead) = nodes.get(at + AHEAD) {
-            rows.coder.prefetch(rows.row(ahead));
+            rows.prefetch(ahead);
         }
-        each(Found { score: goal.score(node), node });
+        found.push(Found { score: goal.score(node), node });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The scores that a beam of four nodes keeps of the offered ones, its bound, and how many of them it expands.
+    #[track_caller]
+    fn check(stop: Option<Stop>, offered: &[f32], kept: &[f32], bound: f32, expanded: usize) {
+        let mut beam = Beam::default();
+        beam.reset(4, stop);
+        offered.iter().zip(0..).for_each(|(&score, node)| beam.offer(Found { score, node }));
+        let scores: Vec<f32> = beam.found().map(|found| found.score).collect();
+        assert_eq!(scores, kept);
+        assert!(beam.bound == bound || (beam.bound - bound).abs() < 1e-6, "{} is not {bound}", beam.bound);
+        assert_eq!(std::iter::from_fn(|| beam.leave_next()).count(), expanded);
+    }
+
+    #[test]
+    fn a_walk_ends_at_its_width_or_where_nodes_are_too_far_behind_the_kth() {
+        let none = f32::NEG_INFINITY;
+        let stop = |k, slack, least| Some(Stop { k, slack, least });
+        check(None, &[0.1, 0.3, 0.2], &[0.3, 0.2, 0.1], none, 3);
+        check(None, &[0.1, 0.3, 0.2, 0.5, 0.4, 0.1], &[0.5, 0.4, 0.3, 0.2], 0.2, 4);
+        check(stop(2, 0.1, 0.0), &[0.6], &[0.6], none, 1);
+        // The second best is 0.5 from the query: nodes more than 0.05 farther are no use.
+        check(stop(2, 0.1, 0.0), &[0.6, 0.4, 0.5, 0.44, 0.46], &[0.6, 0.5, 0.46, 0.4], 0.45, 3);
+        check(stop(2, 0.1, 0.2), &[0.6, 0.4, 0.5, 0.2], &[0.6, 0.5, 0.4], 0.3, 3);
+        check(stop(2, 1.0, 0.0), &[0.6, 0.4, 0.5, 0.45, 0.42], &[0.6, 0.5, 0.45, 0.42], 0.42, 4);
+        // The errors of codes ask for room among equal vectors.
+        check(stop(2, 0.5, 0.0), &[1.0, 1.0, 1.0, 0.999], &[1.0, 1.0], 1.0, 2);
+        check(stop(2, 0.5, 0.01), &[1.0, 1.0, 1.0, 0.999], &[1.0, 1.0, 1.0, 0.999], 0.999, 4);
+        check(stop(0, 0.1, 0.0), &[0.6, f32::NAN], &[0.6], none, 1);
     }
 }

@@ -19,7 +19,7 @@ use crate::exact::Best;
 use crate::memory::{self, Pages};
 use crate::plan::Width;
 use crate::vector::cosine;
-use crate::walk::{self, BOTTOM_LINKS, Found, Goal, LINKS, Links, Reach, Rows, Scratch, Walked};
+use crate::walk::{self, BOTTOM_LINKS, Goal, LINKS, Limits, Links, Rows, Scratch, Stop, Walked};
 use crate::{Hit, SpanKey};
 use blocks::Blocks;
 pub(crate) use file::{PARTIAL, SegmentError};
@@ -35,8 +35,18 @@ const SURPLUS: usize = 2;
 const ERRORS_LEAST: usize = 12;
 /// Vectors prefetched ahead of the exact comparison.
 const VECTORS_AHEAD: usize = 4;
+/// Expected errors of the codes by which a node's score must be lower than the `k`-th best, so that it is left out.
+const ERRORS_APART: f32 = 3.0;
 /// A walk with at least this many candidates is not repeated.
 const WIDEST: usize = 4_096;
+
+/// How far a search looks.
+#[derive(Clone, Copy)]
+pub(crate) struct Reach {
+    pub(crate) width: Width,
+    /// Largest number of nodes that a walk with a filter compares.
+    pub(crate) most: usize,
+}
 
 /// An immutable set of keys and vectors with a graph.
 pub(crate) struct Sealed {
@@ -222,8 +232,8 @@ impl Sealed {
     /// candidates. Returns `false` and offers nothing if the walk would compare too many nodes.
     ///
     /// A filter lets a walk keep few candidates, because it passes many more nodes; where most nodes are accepted, it is
-    /// repeated. Codes cannot order a group of nearly equal vectors. If the last candidate might be better than the k-th hit,
-    /// given the codes' error, the walk is repeated with more candidates.
+    /// repeated. Codes cannot order a group of nearly equal vectors. If a node that was left out might be better than the
+    /// k-th hit, given the codes' error, the walk is repeated with more candidates, all of which it expands.
     pub(crate) fn search(
         &self,
         query: &[f32],
@@ -235,18 +245,19 @@ impl Sealed {
         let mut scratch = self.scratch.lock().pop().unwrap_or_default();
         let mut reach = reach;
         let hits = loop {
-            let Some(Walked { found, passed }) = self.walk(query, reach, accept, &mut scratch) else {
+            let Some(walked) = self.walk(query, reach, accept, k, &mut scratch) else {
                 break None;
             };
-            let Width { candidates, passed: least } = reach.width;
-            if passed < least && candidates < least {
+            let Width { candidates, passed: least, .. } = reach.width;
+            if walked.is_cut && walked.passed < least && candidates < least {
                 reach.width.candidates = least;
                 continue;
             }
-            let (hits, is_settled) = self.compare_again(query, &found, accept, k);
-            if is_settled || found.len() < candidates || candidates >= WIDEST {
+            let (hits, is_settled) = self.compare_again(query, &walked, accept, k);
+            if is_settled || candidates >= WIDEST {
                 break Some(hits);
             }
+            reach.width.slack = None;
             reach.width.candidates *= WIDER;
             if reach.width.candidates > self.layout.rows / WIDER {
                 break None;
@@ -262,10 +273,11 @@ impl Sealed {
     fn compare_again(
         &self,
         query: &[f32],
-        found: &[Found],
+        walked: &Walked,
         accept: Option<&dyn Fn(u32) -> bool>,
         k: usize,
     ) -> (Best, bool) {
+        let found = &walked.found;
         let (mut best, mut errors) = (Best::new(k), Errors::default());
         let enough = (k + SURPLUS).max(ERRORS_LEAST);
         let is_accepted = |row: &u32| accept.is_none_or(|accept| accept(*row));
@@ -291,9 +303,10 @@ impl Sealed {
             // One a node: a thousand equal vectors have the same error, and say nothing of the next node's.
             error.into_iter().for_each(|error| errors.add(error));
         }
-        let bound = 2.0 * errors.standard();
+        let missed = walked.bound + 2.0 * errors.standard();
         let is_settled = !self.coder.codes().are_coarse()
-            || found.last().zip(best.worst()).is_some_and(|(last, worst)| last.score + bound < worst);
+            || walked.bound == f32::NEG_INFINITY
+            || best.worst().is_some_and(|worst| missed < worst);
         (best, is_settled)
     }
 
@@ -309,6 +322,7 @@ impl Sealed {
         query: &[f32],
         reach: Reach,
         accept: Option<&dyn Fn(u32) -> bool>,
+        k: usize,
         scratch: &mut Scratch,
     ) -> Option<Walked> {
         let graph = Graph::of(self);
@@ -317,14 +331,14 @@ impl Sealed {
         let goal = Goal { rows: &rows, query: &query };
         let layers = (1..=graph.upper_layers()).rev();
         let entry = walk::descend(&graph, goal, 0, layers, scratch);
+        let least = ERRORS_APART * self.coder.error(&query);
+        let stop = reach.width.slack.map(|slack| Stop { k, slack, least });
+        let limits = Limits { width: reach.width.candidates, stop, most: reach.most };
         match accept {
-            None => {
-                let found = scratch.nearest(&graph, goal, 0, &[entry], reach.width.candidates).to_vec();
-                Some(Walked { found, passed: usize::MAX })
-            }
+            None => Some(scratch.nearest_any(&graph, goal, entry, limits)),
             Some(accept) => {
                 let accept_node = |node| accept(node) || self.twins(node).any(accept);
-                scratch.nearest_accepted(&graph, goal, entry, reach, accept_node)
+                scratch.nearest_accepted(&graph, goal, entry, limits, accept_node)
             }
         }
     }
