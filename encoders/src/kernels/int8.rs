@@ -3,7 +3,7 @@
 //!
 //! A row is quantised as `(byte - zero) * scale`, with the scale and zero point of its minimum and maximum. A column's
 //! weights are quantised as `byte * scale`. The integer sums then exceed the result by `zero` times the sum of the
-//! column's bytes. That sum is computed at load, so the accumulators start at its negative.
+//! column's bytes. That sum is computed at load, and subtracted at the end.
 
 use std::cell::RefCell;
 
@@ -296,16 +296,14 @@ mod x86 {
     #[target_feature(enable = "avx512f,avx512vnni")]
     unsafe fn tile<const ROWS: usize>(factors: Factors<'_>) {
         let Factors { rows, stride, readings, panel, totals, into, ahead } = factors;
+        // All loops over rows have a length that is known here: only then the sums stay in registers.
+        let Some(readings) = readings.first_chunk::<ROWS>() else {
+            unreachable!("a tile has a row for each reading");
+        };
         let mut sums = [[_mm512_setzero_si512(); 2]; ROWS];
         // SAFETY: there are 32 totals; a line has 128 bytes; every row has as many groups of four as the panel has
         // lines; a row of sums has 32 values.
         unsafe {
-            let left = _mm512_loadu_si512(totals.as_ptr().cast());
-            let right = _mm512_loadu_si512(totals.as_ptr().add(16).cast());
-            for (sums, reading) in sums.iter_mut().zip(readings) {
-                let zero = _mm512_set1_epi32(-reading.zero);
-                *sums = [_mm512_mullo_epi32(zero, left), _mm512_mullo_epi32(zero, right)];
-            }
             for (at, line) in panel.chunks_exact(PANEL * GROUP).enumerate() {
                 ahead.fetch::<Sixteen>(at);
                 let left = _mm512_loadu_si512(line.as_ptr().cast());
@@ -317,9 +315,16 @@ mod x86 {
                     sums[1] = _mm512_dpbusd_epi32(sums[1], group, right);
                 }
             }
-            for (sums, into) in sums.iter().zip(into) {
-                _mm512_storeu_si512(into.as_mut_ptr().cast(), sums[0]);
-                _mm512_storeu_si512(into.as_mut_ptr().add(16).cast(), sums[1]);
+            let left = _mm512_loadu_si512(totals.as_ptr().cast());
+            let right = _mm512_loadu_si512(totals.as_ptr().add(16).cast());
+            for (row, sums) in sums.into_iter().enumerate() {
+                let zero = _mm512_set1_epi32(readings[row].zero);
+                let into = into[row].as_mut_ptr();
+                let [first, second] = sums;
+                let first = _mm512_sub_epi32(first, _mm512_mullo_epi32(zero, left));
+                let second = _mm512_sub_epi32(second, _mm512_mullo_epi32(zero, right));
+                _mm512_storeu_si512(into.cast(), first);
+                _mm512_storeu_si512(into.add(16).cast(), second);
             }
         }
     }
