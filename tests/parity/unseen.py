@@ -13,7 +13,6 @@ import random
 import subprocess
 import tempfile
 
-import numpy as np
 import open_clip
 import torch
 import transformers
@@ -38,12 +37,8 @@ from transformers.models.siglip.image_processing_pil_siglip import SiglipImagePr
 
 import siglip
 import two_towers
+from embedded import LIMIT, TEXTS, difference, embedded
 from vocabularies import END, START, byte_level, word_piece
-
-LIMIT = 1e-4
-# All under the least limit: longer ones are cut there by the references, and into windows here.
-TEXTS = ["frog", "Two and a HALF turns!", "a brown dog runs past the red car", "it's (only) 12.5 metres: Ünïcödé 水"]
-
 
 def sizes(draw):
     """Width, heads, layers and middle of a tower."""
@@ -215,19 +210,6 @@ def film(picture, path):
     command = ["ffmpeg", "-v", "error", "-y", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", "2"]
     command += ["-i", "-", "-c:v", "ffv1", "-pix_fmt", "gbrp", str(path)]
     subprocess.run(command, input=picture.tobytes(), check=True)
-
-
-def embedded(reprise, folder, *of):
-    command = [reprise, "embed", "--device", "cpu", "--model", str(folder), "--json", *of]
-    said = subprocess.run(command, capture_output=True, text=True)
-    if said.returncode:
-        raise SystemExit(f"{folder}: {said.stderr}")
-    return np.array(json.loads(said.stdout)["vector"])
-
-
-def difference(ours, reference):
-    reference = reference.detach().numpy()[0]
-    return float(np.abs(ours - reference / np.linalg.norm(reference)).max())
 
 
 FAMILIES = dict(
