@@ -19,6 +19,9 @@ const SECONDS: u32 = 4;
 /// A lecture of 100 slides an hour, for a part of an hour.
 const LECTURE: usize = 17;
 const LECTURE_SECONDS: u32 = 36;
+/// Length of the film with a score board, and the seconds within which its changes should be found.
+const BOARD_SECONDS: u32 = 180;
+const SOON: f64 = 1.0;
 /// Slides that are searched.
 const SEARCHED: usize = 100;
 /// Letters of a line.
@@ -45,6 +48,7 @@ pub(crate) async fn measure(folder: &Path, report: &mut Report) {
         }
     }
     cost(folder, &pages[..LECTURE], report);
+    board(folder, report);
     search(folder, &pages, report).await;
 }
 
@@ -170,6 +174,39 @@ fn cost(folder: &Path, pages: &[Page], report: &mut Report) {
             found["runs"]
         ));
     }
+}
+
+/// A score board over athletes: the changes that are found within [`SOON`], and what an hour of it costs.
+fn board(folder: &Path, report: &mut Report) {
+    let file = folder.join("board.mp4");
+    let seconds = BOARD_SECONDS.to_string();
+    let made = Command::new(binary()).args(["synth", "board", "--seconds", &seconds]).arg(&file).status();
+    assert!(made.unwrap().success());
+    let meter = Meter::own();
+    let found = read(&file);
+    let cost = meter.read().per(f64::from(BOARD_SECONDS) / 3600.0);
+    let truth = std::fs::read_to_string(file.with_extension("jsonl")).unwrap();
+    let truth: Vec<Value> = truth.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let soon = truth.iter().filter(|change| is_read(&found, change)).count();
+    report.board(&format!(
+        "| {} | {soon} | {:.0} | {:.0} | {:.1} | {} | {} |",
+        truth.len(),
+        cost.cpu,
+        cost.wall,
+        100.0 * cost.wall / 3600.0,
+        found["regions"],
+        found["runs"]
+    ));
+}
+
+/// Whether a line with the name and the number begins within [`SOON`] of the change.
+fn is_read(found: &Value, change: &Value) -> bool {
+    let start = |it: &Value| it["start"].as_f64().unwrap();
+    let told = words(change["text"].as_str().unwrap());
+    found["lines"].as_array().unwrap().iter().any(|line| {
+        let read = words(line["text"].as_str().unwrap());
+        (start(line) - start(change)).abs() <= SOON && told.iter().all(|word| read.contains(word))
+    })
 }
 
 /// Queries of 4 to 8 words of a slide, asked of what was read: whether the best clip is the slide's.

@@ -142,6 +142,25 @@ fn a_score_board_is_followed_within_a_second() {
     );
 }
 
+/// A dark board lies still over a lighter picture that moves.
+#[test]
+fn a_board_over_moving_footage_is_read_within_a_second() {
+    if !can_read() {
+        return skip("ffmpeg draws no text, or tesseract has no English");
+    }
+    let folder = tempdir().unwrap();
+    let then = "crop=520:64:108:60[a];smptebars=s=1280x720:r=25:d=9,scroll=horizontal=0.002[b];[b][a]overlay=x=60:y=600";
+    let look = Look { ground: "0x101830", ink: "white", then, ..Look::default() };
+    let scores = [["ROVERS 1 UNITED 0"], ["ROVERS 1 UNITED 1"], ["ROVERS 2 UNITED 1"]];
+    let slides = scores.each_ref().map(|lines| Slide { lines, seconds: 3 });
+    let found = read(&mut reading(&written(folder.path(), "board", &look, &slides)));
+    let lines = (0..)
+        .step_by(3)
+        .zip(scores)
+        .map(|(start, [text])| Line(text, f64::from(start), f64::from(start + 3)));
+    check(&found, &lines.collect::<Vec<_>>());
+}
+
 #[test]
 fn a_film_without_legible_text_has_no_lines() {
     if !can_read() {

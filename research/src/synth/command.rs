@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::synth::board;
 use crate::synth::check::{self, Effort, Line};
 use crate::synth::{self, Settings, Split};
 use crate::terminal::{clock, say};
@@ -47,6 +48,23 @@ pub struct SynthArgs {
 enum SynthCommand {
     /// Train small probes on too little information and print their scores: a high one reveals a leak
     Check(CheckArgs),
+    /// Render a film with a score board over it whose names and digits change; its truth is written beside it
+    Board(BoardArgs),
+}
+
+#[derive(Debug, Args)]
+struct BoardArgs {
+    /// The film to write, as MP4; FILE.jsonl gets row, start, end and text of each line
+    file: PathBuf,
+    /// Seed of names, digits and the film below
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Length in seconds
+    #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=36_000))]
+    seconds: u32,
+    /// Side of the pictures in pixels, even
+    #[arg(long, default_value_t = 720)]
+    size: u32,
 }
 
 #[derive(Debug, Args)]
@@ -59,6 +77,12 @@ struct CheckArgs {
     /// Epochs of the probes
     #[arg(long, default_value_t = 14, value_parser = clap::value_parser!(u32).range(1..=1000))]
     epochs: u32,
+}
+
+impl BoardArgs {
+    fn settings(&self) -> Settings {
+        Settings { size: self.size, ..Settings::new(self.seed, Split::Test) }
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -75,6 +99,9 @@ enum SplitChoice {
 pub async fn run(args: SynthArgs) -> anyhow::Result<()> {
     tokio::task::spawn_blocking(move || match (&args.command, &args.dir) {
         (Some(SynthCommand::Check(args)), _) => check(args),
+        (Some(SynthCommand::Board(args)), _) => {
+            Ok(board::render(&args.file, &args.settings(), args.seconds)?)
+        }
         (None, Some(dir)) => render(&args, dir),
         (None, None) => bail!("name a folder"),
     })
