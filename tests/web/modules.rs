@@ -139,7 +139,7 @@ async fn snippets_hits_and_subtitle_files_are_read_as_they_should_be() {
             ("<mark>open", json!(["<mark>open"])),
         ] {
             let nodes = format!("it.snippetNodes({}).map((node) => (node.nodeName ? `${{node.nodeName}} ${{node.children.length ? 'markup' : node.textContent}}` : node))", json!(html));
-            check(page, "parts/hits", &nodes, expected).await;
+            check(page, "parts/card", &nodes, expected).await;
         }
         for (hit, expected) in [
             // Playback starts where the server says, with its lead-in; otherwise a second before the best match.

@@ -4,13 +4,28 @@
 import { button, el, icon } from '../core/dom.js';
 import { formatTime } from '../core/time.js';
 import { formatLength, titleOf } from '../core/words.js';
-import { hitTitle, opensAt, snippetNodes, spokenEvidence } from './hits.js';
+import { hitTitle, opensAt, spokenEvidence } from './hits.js';
 import { videoLater } from './videos.js';
 
 /** @typedef {Api<'Hit'>} Hit */
 
 /** Shapes that differ less than this count as one. */
 const SAME_SHAPE = 0.04;
+
+/** @type {Record<string, string>} */
+const ENTITIES = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" };
+
+/** @param {string} html */
+const unescaped = (html) => html.replace(/&(amp|lt|gt|quot|#39);/g, (_, name) => ENTITIES[name]);
+
+/**
+ * The server's escaped HTML as text and `<mark>`. Any other markup is shown as the text that it is.
+ * @param {string} html
+ */
+export function snippetNodes(html) {
+  return html.split(/<mark>(.*?)<\/mark>/s)
+    .map((part, place) => (place % 2 ? el('mark', {}, unescaped(part)) : unescaped(part)));
+}
 
 /**
  * What a card offers. Each is a button with `data-act`.

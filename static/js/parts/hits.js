@@ -1,7 +1,6 @@
 // What is known about a hit: where it opens, what was said, its addresses, and what was done with it.
 
 import { addressOf, headers } from '../core/api.js';
-import { el } from '../core/dom.js';
 import { videoPath } from '../core/router.js';
 import { titleOf } from '../core/words.js';
 import { videoHere } from './videos.js';
@@ -9,20 +8,6 @@ import { videoHere } from './videos.js';
 /** @typedef {Api<'Hit'>} Hit */
 
 const LEAD_IN_S = 1;
-/** @type {Record<string, string>} */
-const ENTITIES = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" };
-
-/** @param {string} html */
-const unescaped = (html) => html.replace(/&(amp|lt|gt|quot|#39);/g, (_, name) => ENTITIES[name]);
-
-/**
- * The server's escaped HTML as text and `<mark>`. Any other markup is shown as the text that it is.
- * @param {string} html
- */
-export function snippetNodes(html) {
-  return html.split(/<mark>(.*?)<\/mark>/s)
-    .map((part, place) => (place % 2 ? el('mark', {}, unescaped(part)) : unescaped(part)));
-}
 
 /**
  * The best that is said of a hit; null if it was found by its pictures alone.
