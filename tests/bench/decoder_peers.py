@@ -150,8 +150,8 @@ def run(command, threads):
 
 
 def query_wait(reprise, folder, precision, threads):
-    """Seconds that a query waits at most while the model, taken for an embedder, encodes a clip as bulk work, and the clip's
-    length in frames."""
+    """What `reprise bench encode` measures of one clip, with the model taken for an embedder; `query_wait` is the seconds that a
+    query waits at most meanwhile. None if it fails."""
     config = folder / "config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | {"embedding": {"kind": "qwen3"}}))
     command = [reprise, "bench", "encode", "--model", str(folder), "--precision", precision, "--clips", "1", "--runs", "1", "--json"]

@@ -40,6 +40,7 @@ import two_towers
 from embedded import LIMIT, TEXTS, difference, embedded
 from vocabularies import END, START, byte_level, word_piece
 
+
 def sizes(draw):
     """Width, heads, layers and middle of a tower."""
     heads = draw.randint(1, 6)

@@ -112,9 +112,9 @@ def write(draw, family, kind, patch, words, folder):
     model.generation_config.eos_token_id = of("<|im_end|>")
     model.save_pretrained(folder)
     shutil.copy(words / "tokenizer.json", folder)
-    low = [round(draw.uniform(0.2, 0.8), 3) for _ in range(6)]
+    moments = [round(draw.uniform(0.2, 0.8), 3) for _ in range(6)]
     pixels = dict(patch_size=patch, merge_size=MERGE, temporal_patch_size=qwen_vl.TEMPORAL)
-    pixels |= dict(image_mean=low[:3], image_std=low[3:], min_pixels=4, max_pixels=1 << 24)
+    pixels |= dict(image_mean=moments[:3], image_std=moments[3:], min_pixels=4, max_pixels=1 << 24)
     (folder / "preprocessor_config.json").write_text(json.dumps(pixels))
     name = folder / "config.json"
     name.write_text(json.dumps(json.loads(name.read_text()) | {"embedding": {"kind": kind}}))
