@@ -8,6 +8,7 @@ mod area;
 pub mod batch;
 mod blocks;
 mod cause;
+mod cores;
 pub mod corpus;
 mod device;
 pub mod encoder;
@@ -31,6 +32,7 @@ pub mod video;
 
 pub use area::{Lift, SizeRule};
 pub use cause::{Cause, with_causes};
+pub use cores::on_cores;
 pub use device::{DeviceChoice, Placement, Precision, PrecisionError, UsableDevice, threads, usable_devices};
 pub use encoder::{
     Abilities, Clip, EncodeError, Encoder, Frame, FrameSize, Input, Scaling, Source, Space, TrainedOn,

@@ -29,6 +29,9 @@ pub struct FrameArgs {
     /// Most frames of a clip for models that read, 1 to 64 [default: 64; 32 for CARE]
     #[arg(long, value_name = "FRAMES", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub frames_per_clip: Option<u8>,
+    /// Values of a vector, for models trained for shorter ones (Qwen3-VL-Embedding) [default: all]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(16..=65_536))]
+    pub dim: Option<u32>,
     /// How large frames are.
     #[command(flatten)]
     pub size: FrameSizeArgs,
@@ -48,9 +51,10 @@ impl ComputeArgs {
     /// # Errors
     /// As [`ComputeArgs::load`].
     pub fn load_with(&self, model: &ModelName, frames: &FrameArgs) -> Result<Embedder, LoadError> {
-        let FrameArgs { frames_per_second, frames_per_clip, size: FrameSizeArgs { max_pixels } } = *frames;
-        let frames_per_clip = frames_per_clip.map(usize::from);
-        load_with(model, &LoadOptions { frames_per_second, frames_per_clip, max_pixels, ..self.options() })
+        let FrameArgs { frames_per_second, frames_per_clip, dim, size: FrameSizeArgs { max_pixels } } = *frames;
+        let (frames_per_clip, dim) = (frames_per_clip.map(usize::from), dim.map(|dim| dim as usize));
+        let options = self.options();
+        load_with(model, &LoadOptions { frames_per_second, frames_per_clip, max_pixels, dim, ..options })
     }
 
     /// Loads the model with one encoder.

@@ -149,6 +149,10 @@ pub struct Config {
     /// of the model's paper]
     #[arg(long, env = "REPRISE_MAX_PIXELS", value_parser = clap::value_parser!(u64).range(1024..=16_777_216))]
     pub max_pixels: Option<u64>,
+    /// Values of a vector, for models trained for shorter ones (Qwen3-VL-Embedding); others keep theirs; another number
+    /// makes another embedding space [default: all]
+    #[arg(long, env = "REPRISE_DIM", value_parser = clap::value_parser!(u32).range(16..=65_536))]
+    pub dim: Option<u32>,
     /// Number format of the models' arithmetic: f32; int8 on a CPU with AVX-512 VNNI, and bf16 or f16 on a GPU, are
     /// faster and slightly less exact; another format makes another embedding space
     #[arg(long, env = "REPRISE_PRECISION", default_value = "f32")]
@@ -319,6 +323,7 @@ impl Config {
             frames_per_second: self.frames_per_second,
             frames_per_clip: self.frames_per_clip.map(usize::from),
             max_pixels: self.max_pixels,
+            dim: self.dim.map(|dim| dim as usize),
             precision: self.precision,
             ..Default::default()
         }

@@ -28,6 +28,8 @@ HELPFUL = "You are a helpful assistant."
 FIND = "Find an image that matches the given text."
 REPRESENT = "Represent the user's input."
 START, END, IMAGE, VIDEO = "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>"
+# E5-V's prompt (arXiv 2407.12580, released code) for a video; CARE names none.
+BOTH = '{}\nModify this video with "{}", describe modified video in one word:'
 TEMPORAL = 2
 
 
@@ -70,14 +72,19 @@ class Reference:
         return self.vector(prompt, frames=frames, rate=rate)
 
     def composed(self, frames, seconds, words):
-        """A query of frames and words; GME takes one frame."""
+        """A query of frames and words; GME takes one frame, the middle one."""
         if self.kind == "gme":
             (frame,) = frames
             prompt = CHAT.format(system=FIND, user=self.picture_block(frame) + words) + "<|endoftext|>"
             return self.vector(prompt, frames=frames)
         seconds = [it - seconds[0] for it in seconds]
         rate = (len(seconds) - 1) / seconds[-1] if seconds[-1] > 0 else 1.0
-        prompt = CHAT.format(system=REPRESENT, user=self.video_block(frames, seconds) + words)
+        if self.kind == "care":
+            frames, seconds = [it for it in frames for _ in range(2)], [it for it in seconds for _ in range(2)]
+            user, system = BOTH, HELPFUL
+        else:
+            user, system = "{}{}", REPRESENT
+        prompt = CHAT.format(system=system, user=user.format(self.video_block(frames, seconds), words))
         return self.vector(prompt, frames=frames, rate=rate)
 
     def tokens(self, frame):

@@ -10,6 +10,7 @@ error if a vector differs by more than 1e-4 in a value, or a text differs before
 
 import argparse
 import json
+import math
 import pathlib
 import random
 import shutil
@@ -20,6 +21,7 @@ import numpy as np
 import torch
 import transformers
 from PIL import Image
+from safetensors.numpy import load_file, save_file
 from transformers import (
     Qwen2_5_VLConfig,
     Qwen2_5_VLForConditionalGeneration,
@@ -29,6 +31,7 @@ from transformers import (
     Qwen3VLForConditionalGeneration,
 )
 
+import counted
 import qwen_vl
 from embedded import LIMIT, TEXTS, difference, embedded
 from two_towers import picture
@@ -100,7 +103,7 @@ FAMILIES = [(qwen2, "gme"), (qwen3, "qwen3"), (qwen2_5, "care"), (qwen2, "care")
 
 
 def write(draw, family, kind, patch, words, folder):
-    """A model's folder: an embedder of this kind, with the tokenizer of the small models."""
+    """A model's folder: an embedder of this kind, with the tokenizer of the small models. The seed of its weights."""
     made, config, text, vision = family(draw, patch)
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=str(words / "tokenizer.json"))
     of = lambda token: tokenizer.convert_tokens_to_ids(token)
@@ -108,9 +111,10 @@ def write(draw, family, kind, patch, words, folder):
     ids |= dict(vision_start_token_id=of(qwen_vl.START), vision_end_token_id=of(qwen_vl.END))
     text |= dict(vocab_size=len(tokenizer), bos_token_id=of("<|endoftext|>"), eos_token_id=of("<|im_end|>"))
     config = config(text_config=text, vision_config=vision, tie_word_embeddings=draw.random() < 0.5, **ids)
-    model = seeded(made(config), draw.randint(0, 999))
+    model, seed = made(config), draw.randint(0, 999)
     model.generation_config.eos_token_id = of("<|im_end|>")
     model.save_pretrained(folder)
+    fill(folder / "model.safetensors", seed)
     shutil.copy(words / "tokenizer.json", folder)
     moments = [round(draw.uniform(0.2, 0.8), 3) for _ in range(6)]
     pixels = dict(patch_size=patch, merge_size=MERGE, temporal_patch_size=qwen_vl.TEMPORAL)
@@ -118,22 +122,24 @@ def write(draw, family, kind, patch, words, folder):
     (folder / "preprocessor_config.json").write_text(json.dumps(pixels))
     name = folder / "config.json"
     name.write_text(json.dumps(json.loads(name.read_text()) | {"embedding": {"kind": kind}}))
+    return seed
 
 
-def seeded(model, seed):
-    """Weights that keep every part alive."""
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, weight in sorted(model.named_parameters()):
-            noise = torch.randn(weight.shape, generator=generator)
-            if weight.ndim == 1:
-                centre = 1.0 if "norm" in name and name.endswith("weight") or "ln_q.weight" in name else 0.0
-                weight.copy_(centre + 0.15 * noise)
-            elif "embed" in name and "patch" not in name:
-                weight.copy_(0.6 * noise)
-            else:
-                weight.copy_(noise * 1.3 / weight[0].numel() ** 0.5)
-    return model.eval()
+def fill(file, seed):
+    """Gives every tensor of a file weights that keep its part alive."""
+    tensors = {name: weight(name, tensor.shape, seed) for name, tensor in load_file(file).items()}
+    save_file(tensors, file, metadata={"format": "pt"})
+
+
+def weight(name, shape, seed):
+    """The same bits as in encoders/src/families/qwen_vl/tests/random.rs."""
+    noise = counted.noise(seed, name, math.prod(shape)).reshape(shape)
+    if len(shape) == 1:
+        is_norm = "norm" in name and name.endswith("weight") or "ln_q.weight" in name
+        return np.float32(is_norm) + np.float32(0.25) * noise
+    if "embed" in name and "patch" not in name:
+        return noise
+    return noise * (np.float32(2.25) / np.sqrt(np.float32(math.prod(shape[1:]))))
 
 
 def size(draw, kind, patch):
@@ -155,6 +161,7 @@ def written(reference, prompt, frame):
     """The greedy text behind a prompt, up to its first close choice or placeholder, and whether that is all of it."""
     ids, said = reference.tokenizer.encode(prompt, add_special_tokens=False).ids, []
     head = reference.model.get_output_embeddings()
+    ends = [reference.tokenizer.token_to_id(it) for it in ("<|im_end|>", "<|endoftext|>")]
     for _ in range(NEW):
         scores = head(reference.state(ids + said, frames=[frame]))
         best, second = scores.topk(2).values.tolist()
@@ -163,7 +170,7 @@ def written(reference, prompt, frame):
         is_placeholder = token in (reference.config.image_token_id, reference.config.video_token_id)
         if best - second < CLOSE or is_placeholder:
             return said, False
-        if token == reference.model.generation_config.eos_token_id:
+        if token in ends:
             return said, True
         said.append(token)
     return said, True

@@ -4,6 +4,7 @@ pub(crate) mod assembly;
 pub(crate) mod bert;
 pub(crate) mod checks;
 pub(crate) mod cross_attention;
+pub(crate) mod embedding_rows;
 pub(crate) mod layers;
 pub(crate) mod openai_names;
 pub(crate) mod padding;

@@ -313,9 +313,14 @@ impl RotaryAngles {
         heads.size.is_multiple_of(2) && [sequence, sequence * heads.batch].contains(&self.cos.len())
     }
 
+    /// Whether these are the angles of so many tokens, with heads of `size` values.
+    pub(super) fn fit_tokens(&self, tokens: usize, size: usize) -> bool {
+        size.is_multiple_of(2) && self.cos.len() == tokens * (size / 2)
+    }
+
     /// Rotates the values of one head of a token; tokens count over all sequences.
     #[inline(always)]
-    fn turn(&self, token: usize, values: &[f32], into: &mut [f32]) {
+    pub(super) fn turn(&self, token: usize, values: &[f32], into: &mut [f32]) {
         let half = values.len() / 2;
         let start = token * half % self.cos.len();
         let (cos, sin) = (&self.cos[start..][..half], &self.sin[start..][..half]);

@@ -11,6 +11,7 @@ mod elementwise;
 mod finish;
 mod float;
 mod int8;
+mod kv_cache;
 mod lanes;
 mod matrix;
 mod norm;
@@ -18,6 +19,7 @@ mod ops;
 
 pub(crate) use attention::{AttentionMask, RotaryAngles, RotaryPairs};
 pub(crate) use elementwise::Activation;
+pub(crate) use kv_cache::{CachedAttention, KvCache};
 pub(crate) use norm::Norm;
 pub(crate) use ops::{Attention, Beside, PackedLinear};
 

@@ -279,7 +279,7 @@ impl CustomOp1 for Normalisation<'_> {
 }
 
 /// The values of a contiguous f32 tensor on the CPU.
-fn values<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [f32]> {
+pub(super) fn values<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [f32]> {
     let Some((from, to)) = layout.contiguous_offsets() else { bail!("the tensor is not contiguous") };
     Ok(&storage.as_slice::<f32>()?[from..to])
 }

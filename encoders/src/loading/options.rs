@@ -29,6 +29,9 @@ pub struct LoadOptions {
     /// Largest area of a frame in pixels for models that read, at least 1,024; `None`: that of their papers. Another area
     /// gives another space.
     pub max_pixels: Option<u64>,
+    /// Values of a vector, for models that were trained for shorter ones (Matryoshka, arXiv 2205.13147); at most the model's
+    /// own. `None`: all. Another number gives another space. Other models keep theirs.
+    pub dim: Option<usize>,
     /// Precision of the layers inside towers; another precision gives another space.
     pub precision: Precision,
     /// Whether to load from the cache only; `None`: `HF_HUB_OFFLINE`.
@@ -63,6 +66,7 @@ impl Default for LoadOptions {
             frames_per_second: None,
             frames_per_clip: None,
             max_pixels: None,
+            dim: None,
             precision: Precision::F32,
             offline: None,
             patience: None,

@@ -5,32 +5,60 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use candle_core::safetensors::{Load, SliceSafetensors};
-use candle_core::{DType, Device, Tensor};
+use candle_core::{DType, Device, Storage, Tensor};
 use sha2::{Digest, Sha256};
 
+use self::in_file::InFile;
 use super::error::LoadError;
 use crate::Cause;
 use crate::device::Placement;
 
+mod in_file;
 mod load_cost;
 mod pickle;
 mod torchscript;
 
-/// Tensors by name on the CPU, with a digest of their source and the placement of layers made of them. They keep the
-/// type of their file until a layer takes them, because a large model in f32 takes twice the memory.
+/// Tensors by name, with a digest of their source and the placement of layers made of them. Those of safetensors files
+/// stay there until a layer takes them, others keep the type of their file: a large model in f32 takes twice the memory.
 ///
 /// The digest covers names, types, shapes and bytes in order of names. It does not depend on how files are sharded.
 #[derive(Debug)]
 pub(crate) struct Weights {
-    tensors: BTreeMap<String, Tensor>,
+    tensors: BTreeMap<String, Stored>,
     digest: [u8; 32],
     placement: Placement,
     /// Names of the tensors that some layer took.
     taken: Mutex<BTreeSet<String>>,
 }
 
+#[derive(Debug)]
+enum Stored {
+    Held(Tensor),
+    InFile(InFile),
+}
+
+impl Stored {
+    fn shape(&self) -> &[usize] {
+        match self {
+            Stored::Held(tensor) => tensor.dims(),
+            Stored::InFile(tensor) => tensor.shape(),
+        }
+    }
+
+    /// The tensor in f32 on the CPU.
+    fn wide(&self) -> Result<Tensor, LoadError> {
+        let tensor = match self {
+            Stored::Held(tensor) => tensor.clone(),
+            Stored::InFile(tensor) => tensor
+                .tensor()
+                .map_err(|why| LoadError::BadFile { path: tensor.path().to_owned(), why })?,
+        };
+        Ok(tensor.to_dtype(DType::F32)?)
+    }
+}
+
 impl Weights {
-    fn of(tensors: BTreeMap<String, Tensor>, digest: [u8; 32], placement: Placement) -> Weights {
+    fn of(tensors: BTreeMap<String, Stored>, digest: [u8; 32], placement: Placement) -> Weights {
         Weights { tensors, digest, placement, taken: Mutex::default() }
     }
 
@@ -59,7 +87,7 @@ impl Weights {
         let (mut tensors, mut hashes) = (BTreeMap::new(), BTreeMap::new());
         for (name, tensor, hash) in parse_safetensors(bytes)? {
             hashes.insert(name.clone(), hash);
-            tensors.insert(name, tensor);
+            tensors.insert(name, Stored::Held(tensor));
         }
         Ok(Weights::of(tensors, digest(&hashes), Placement::default()))
     }
@@ -74,7 +102,7 @@ impl Weights {
         for (name, shape, values) in values {
             let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
             hashes.insert(name.clone(), hash("F32", &shape, &bytes));
-            tensors.insert(name, Tensor::from_vec(values, shape, &Device::Cpu)?);
+            tensors.insert(name, Stored::Held(Tensor::from_vec(values, shape, &Device::Cpu)?));
         }
         Ok(Weights::of(tensors, digest(&hashes), Placement::default()))
     }
@@ -90,7 +118,8 @@ impl Weights {
         let Weights { tensors, digest, placement, .. } = self;
         let mut changed = BTreeMap::new();
         for (name, tensor) in tensors {
-            changed.extend(change(&name, tensor.to_dtype(DType::F32)?)?);
+            let new = change(&name, tensor.wide()?)?;
+            changed.extend(new.into_iter().map(|(name, tensor)| (name, Stored::Held(tensor))));
         }
         Ok(Weights::of(changed, digest, placement))
     }
@@ -131,7 +160,7 @@ impl Weights {
 
     /// The shape of the tensor `name`.
     pub(crate) fn shape(&self, name: &str) -> Option<&[usize]> {
-        self.tensors.get(name).map(Tensor::dims)
+        self.tensors.get(name).map(Stored::shape)
     }
 
     /// SHA-256 over all tensors.
@@ -146,13 +175,12 @@ impl Weights {
     pub(crate) fn get(&self, name: &str, shape: &[usize]) -> Result<Tensor, LoadError> {
         let found =
             self.tensors.get(name).ok_or_else(|| LoadError::MissingTensor { name: name.to_owned() })?;
-        if found.dims() != shape {
-            let (name, expected, found) = (name.to_owned(), shape.to_vec(), found.dims().to_vec());
+        if found.shape() != shape {
+            let (name, expected, found) = (name.to_owned(), shape.to_vec(), found.shape().to_vec());
             return Err(LoadError::WrongShape { name, expected, found });
         }
-        let found = found.to_dtype(DType::F32)?;
-        let sum = found.abs()?.sum_all()?.to_scalar::<f32>()?;
-        if !sum.is_finite() {
+        let found = found.wide()?;
+        if !is_finite(&found)? {
             return Err(LoadError::NotFinite { name: name.to_owned() });
         }
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
@@ -180,6 +208,16 @@ impl Weights {
     }
 }
 
+/// Whether all values of an f32 tensor on the CPU are finite.
+fn is_finite(tensor: &Tensor) -> candle_core::Result<bool> {
+    let tensor = tensor.contiguous()?;
+    let (storage, layout) = tensor.storage_and_layout();
+    let (Storage::Cpu(storage), Some((from, to))) = (&*storage, layout.contiguous_offsets()) else {
+        candle_core::bail!("the tensor is not on the CPU");
+    };
+    Ok(storage.as_slice::<f32>()?[from..to].iter().all(|value| value.is_finite()))
+}
+
 /// Whether `path` is a TorchScript archive: a whole model. A checkpoint holds tensors only.
 pub(crate) fn is_torchscript(path: &Path) -> bool {
     torchscript::is_archive(path)
@@ -188,10 +226,15 @@ pub(crate) fn is_torchscript(path: &Path) -> bool {
 /// File name endings of PyTorch's formats.
 const PICKLED: [&str; 4] = ["pth", "pt", "ckpt", "bin"];
 
-fn read_file(path: &Path) -> Result<Vec<(String, Tensor, [u8; 32])>, LoadError> {
+fn read_file(path: &Path) -> Result<Vec<(String, Stored, [u8; 32])>, LoadError> {
     let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
     let pickled = extension.is_some_and(|extension| PICKLED.iter().any(|it| extension == **it));
-    let read = if pickled { read_pickle(path) } else { read_safetensors(path) };
+    let held = |(name, tensor, hash)| (name, Stored::Held(tensor), hash);
+    let in_file = |(name, tensor, hash)| (name, Stored::InFile(tensor), hash);
+    let read = match pickled {
+        true => read_pickle(path).map(|tensors| tensors.into_iter().map(held).collect()),
+        false => in_file::read(path).map(|tensors| tensors.into_iter().map(in_file).collect()),
+    };
     read.map_err(|why| LoadError::BadFile { path: path.to_owned(), why })
 }
 
@@ -205,10 +248,6 @@ fn read_pickle(path: &Path) -> Result<Vec<(String, Tensor, [u8; 32])>, Cause> {
     };
     let hashed = pickle::read(path)?.into_iter().map(hashed);
     hashed.collect::<candle_core::Result<_>>().map_err(Cause::from)
-}
-
-fn read_safetensors(path: &Path) -> Result<Vec<(String, Tensor, [u8; 32])>, Cause> {
-    parse_safetensors(&std::fs::read(path)?)
 }
 
 fn parse_safetensors(bytes: &[u8]) -> Result<Vec<(String, Tensor, [u8; 32])>, Cause> {
@@ -227,9 +266,14 @@ fn float_type(name: &str) -> Option<&'static str> {
     ["F16", "BF16", "F32", "F64"].into_iter().find(|kind| *kind == name)
 }
 
+/// What is hashed before a tensor's bytes.
+fn head(kind: &str, shape: &[usize]) -> String {
+    format!("{kind} {shape:?}\n")
+}
+
 fn hash(kind: &str, shape: &[usize], bytes: &[u8]) -> [u8; 32] {
     let mut hasher = Sha256::new();
-    hasher.update(format!("{kind} {shape:?}\n"));
+    hasher.update(head(kind, shape));
     hasher.update(bytes);
     hasher.finalize().into()
 }
@@ -286,11 +330,17 @@ mod tests {
             candle_core::safetensors::save(&tensors.into_iter().collect(), &path).unwrap();
             path
         };
+        // Bytes of a tensor in memory and in a file are the same.
+        let held = Weights::from_values(vec![
+            ("a".to_owned(), vec![2], vec![1.0, 2.0]),
+            ("b".to_owned(), vec![1], vec![3.0]),
+        ]);
         let whole = save("whole", vec![("a", a.clone()), ("b", b.clone())]);
         let parts = [save("1", vec![("b", b.clone())]), save("2", vec![("a", a.clone())])];
         let other = save("other", vec![("a", a), ("b", (b + 1.0).unwrap())]);
         let digest = |files: &[PathBuf]| *Weights::read(files).unwrap().digest();
         assert_eq!(digest(std::slice::from_ref(&whole)), digest(&parts));
+        assert_eq!(digest(std::slice::from_ref(&whole)), *held.unwrap().digest());
         assert_ne!(digest(&[whole]), digest(&[other]));
     }
 
@@ -298,9 +348,28 @@ mod tests {
     fn a_damaged_file_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("model.safetensors");
+        let is_named = || matches!(Weights::read(std::slice::from_ref(&path)), Err(LoadError::BadFile { path: bad, .. }) if bad == path);
         std::fs::write(&path, b"not weights").unwrap();
-        assert!(
-            matches!(Weights::read(std::slice::from_ref(&path)), Err(LoadError::BadFile { path: bad, .. }) if bad == path)
-        );
+        assert!(is_named());
+        let tensor = Tensor::new(&[1f32, 2.0], &Device::Cpu).unwrap();
+        candle_core::safetensors::save(&[("a", tensor)].into_iter().collect(), &path).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        // Cut off, too long, and with a header that claims more than there is.
+        for damaged in [&whole[..whole.len() - 1], &[&whole[..], &[0]].concat(), &[255; 9]] {
+            std::fs::write(&path, damaged).unwrap();
+            assert!(is_named());
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_cut_off_after_it_was_read_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.safetensors");
+        let tensor = Tensor::new(&[1f32, 2.0], &Device::Cpu).unwrap();
+        candle_core::safetensors::save(&[("a", tensor)].into_iter().collect(), &path).unwrap();
+        let weights = Weights::read(std::slice::from_ref(&path)).unwrap();
+        assert_eq!(weights.get("a", &[2]).unwrap().to_vec1::<f32>().unwrap(), [1.0, 2.0]);
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(20).unwrap();
+        assert!(matches!(weights.get("a", &[2]), Err(LoadError::BadFile { path: bad, .. }) if bad == path));
     }
 }

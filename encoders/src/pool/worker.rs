@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::desk::{Batch, BatchCaller, Desk, Post};
 use super::{BatchReport, Job, Lane, PoolError, Queue, Settings, Shared, Worker, lock};
 use crate::batch::{self, Limits};
+use crate::on_cores;
 
 /// Field of the callers' spans.
 const BATCH_SIZE: &str = "batch_size";
@@ -34,7 +35,8 @@ pub(super) fn spawn<W: Worker>(shared: &Arc<Shared<W>>, name: String, worker: W)
     shared.alive.fetch_add(1, Ordering::SeqCst);
     let alive = Alive { shared: Arc::clone(shared), desk: Arc::clone(&desk) };
     // The closure owns `alive`, so the count also falls if the thread never starts.
-    let work = move || work(&alive, worker);
+    let own = name.clone();
+    let work = move || on_cores(&own, || work(&alive, worker));
     let thread = std::thread::Builder::new().name(name).spawn(work)?;
     Ok(Post { spare, desk, thread: Some(thread) })
 }

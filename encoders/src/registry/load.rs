@@ -9,6 +9,7 @@ use crate::hub::Repository;
 use crate::loading::{
     CONFIG, Embedder, LoadError, LoadOptions, ModelFiles, ModelName, Source, folder::TOKENIZER,
 };
+use crate::Space;
 use crate::transcriber::Transcriber;
 
 /// Loads `name` with `replicas` encoders. Blocks; downloads if needed.
@@ -31,9 +32,14 @@ pub fn load_with(name: &ModelName, options: &LoadOptions) -> Result<Embedder, Lo
     let first = placed(first)?;
     let others = others.into_iter().map(placed).collect::<Result<Vec<_>, _>>()?;
     let found = find(name, options)?;
-    others.iter().try_fold(found.load(options, &first)?, |embedder, placement| {
+    let embedder = others.iter().try_fold(found.load(options, &first)?, |embedder, placement| {
         embedder.joined(found.load(options, placement)?)
-    })
+    })?;
+    if let Some(dim) = options.dim.filter(|dim| *dim != embedder.space.dim) {
+        let Space { name: space, dim: own, .. } = &embedder.space;
+        tracing::warn!(space, own, dim, "the model was not trained for shorter vectors and keeps its own length");
+    }
+    Ok(embedder)
 }
 
 /// Loads `name` to write texts, on the first of `options.devices`. Blocks; downloads if needed.

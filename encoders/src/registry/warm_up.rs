@@ -21,7 +21,7 @@ pub(super) fn warm_up(embedder: &mut Embedder) -> Result<(), EncodeError> {
     if let Some(tokenizer) = embedder.tokenizer.as_ref().filter(|_| embedder.space.can.text) {
         inputs.extend(text(tokenizer, "a")?.map(Input::Text));
     }
-    let clip = Clip { frames: vec![picture(embedder.space.scaling.size)] };
+    let clip = Clip { frames: vec![small_picture(embedder.space.scaling.size)] };
     if let Some(tokenizer) = embedder.tokenizer.as_ref().filter(|_| embedder.space.can.composed) {
         let windows = tokenizer.modification("a");
         let windows = windows.map_err(|error| EncodeError::Failed(error.into()))?;
@@ -92,13 +92,29 @@ fn text(tokenizer: &Tokenizer, text: &str) -> Result<Option<Tokens>, EncodeError
     Ok(windows.windows.into_iter().next().map(|window| window.tokens))
 }
 
-/// A picture that is not uniform.
+/// Side in pixels of a small picture; a model that takes areas enlarges it to its least.
+const SMALL: u32 = 64;
+
+fn small_picture(size: FrameSize) -> Frame {
+    match size {
+        FrameSize::Area(_) => noisy(SMALL, SMALL),
+        FrameSize::ShortEdge(_) | FrameSize::Exact { .. } => picture(size),
+    }
+}
+
 fn picture(size: FrameSize) -> Frame {
-    let (width, height) = match size {
-        FrameSize::ShortEdge(side) => (side, side),
-        FrameSize::Exact { width, height } => (width, height),
-        FrameSize::Area(rule) => rule.usual(),
-    };
+    match size {
+        FrameSize::ShortEdge(side) => noisy(side, side),
+        FrameSize::Exact { width, height } => noisy(width, height),
+        FrameSize::Area(rule) => {
+            let (width, height) = rule.usual();
+            noisy(width, height)
+        }
+    }
+}
+
+/// A picture that is not uniform.
+fn noisy(width: u32, height: u32) -> Frame {
     let bytes = width as usize * height as usize * 3;
     Frame { time_ms: 0, width, height, rgb: (0..bytes).map(|at| (at % 251) as u8).collect() }
 }

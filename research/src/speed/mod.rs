@@ -8,6 +8,7 @@ mod meter;
 mod workload;
 
 use clap::{Args, Subcommand};
+use reprise_encoders::on_cores;
 
 /// Arguments of `reprise bench`.
 #[derive(Debug, Args)]
@@ -26,9 +27,10 @@ enum Bench {
 
 /// Runs a benchmark and prints the figures.
 pub async fn run(args: BenchArgs) -> anyhow::Result<()> {
-    tokio::task::spawn_blocking(move || match args.what {
-        Bench::Encode(args) => encode::run(&args),
-        Bench::Generate(args) => generate::run(&args),
-    })
-    .await?
+    let measure = move || match &args.what {
+        Bench::Encode(args) => encode::run(args),
+        Bench::Generate(args) => generate::run(args),
+    };
+    // As in a server, where a worker has its own threads.
+    tokio::task::spawn_blocking(|| on_cores("bench", measure)).await?
 }

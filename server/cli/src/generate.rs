@@ -10,7 +10,7 @@ use clap::{ArgGroup, Args};
 use reprise_encoders::generator::{Conversation, Message, Part, Role, Sampling};
 use reprise_encoders::sample::even::{FrameCount, indices};
 use reprise_encoders::video::{self, Limits};
-use reprise_encoders::{FrameSize, ModelName};
+use reprise_encoders::{FrameSize, ModelName, on_cores};
 use reprise_research::compute::ComputeArgs;
 use reprise_research::encode::LONGEST_MS;
 use reprise_research::terminal::say;
@@ -81,7 +81,7 @@ const MOST_FRAMES: usize = 64;
 
 /// Prints the text as it grows, or JSON at the end.
 pub(crate) async fn run(args: GenerateArgs) -> anyhow::Result<()> {
-    tokio::task::spawn_blocking(move || generate(&args)).await?
+    tokio::task::spawn_blocking(move || on_cores("generate", || generate(&args))).await?
 }
 
 fn generate(args: &GenerateArgs) -> anyhow::Result<()> {

@@ -88,7 +88,7 @@ fn runnable(app: &App, duty: Duty) -> Vec<&'static dyn JobKind> {
     let is_runnable = |kind: &&'static dyn JobKind| {
         let lacking = kind.needs().iter().find(|need| !need.is_met(app));
         if let Some(need) = lacking {
-            tracing::warn!(
+            tracing::info!(
                 kind = kind.name().name(),
                 ?need,
                 "jobs are left to other processes: a need is not met"

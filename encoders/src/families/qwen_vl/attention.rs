@@ -92,7 +92,8 @@ impl Projected {
     }
 }
 
-fn scale(head: usize) -> f64 {
+/// What multiplies the queries of heads of this size.
+pub(super) fn scale(head: usize) -> f64 {
     (head as f64).powf(-0.5)
 }
 

@@ -1,28 +1,25 @@
 //! The decoder: Qwen2's, and Qwen3's with norms of queries and keys. Sequences of a batch lie one after the other
 //! without padding; each attends to itself only.
 
-use candle_core::{DType, Result, Tensor};
-use candle_nn::kv_cache::KvCache;
+use candle_core::{Result, Tensor};
 
-use super::attention::{Heads, Projected, attend_all};
+use super::attention::{Heads, Projected};
+use super::cache::{Cache, LayerCache};
 use super::config::{Config, Generation, TextConfig};
 use super::layers::{Gated, Pause, RmsNorm, unbiased, unbiased_rows};
 use super::rotary::{Angles, MultiRotary, Position};
 use crate::LoadError;
+use crate::blocks::embedding_rows::EmbeddingRows;
 use crate::blocks::layers::{Activation, Affine, Linear};
 use crate::device::Placement;
 use crate::loading::Weights;
-
-/// Tokens by which the cache grows.
-const CACHE_STEP: usize = 256;
 
 /// The loaded decoder, without its head.
 #[derive(Debug)]
 pub(super) struct Decoder {
     config: TextConfig,
     placement: Placement,
-    /// (vocabulary, width).
-    embedding: Tensor,
+    embedding: EmbeddingRows,
     layers: Vec<Layer>,
     norm: RmsNorm,
     rotary: MultiRotary,
@@ -38,12 +35,6 @@ struct Layer {
     output: Linear,
     middle_norm: RmsNorm,
     mlp: Gated,
-}
-
-/// Keys and values of one sequence, layer by layer, after rotation.
-#[derive(Debug)]
-pub(super) struct Cache {
-    layers: Vec<KvCache>,
 }
 
 /// The decoder's input: the tokens of all sequences of a batch, one after the other.
@@ -75,7 +66,7 @@ impl Decoder {
         Ok(Decoder {
             config: text.clone(),
             placement: weights.placement().clone(),
-            embedding: weights.get("model.embed_tokens.weight", &[text.vocabulary, text.width])?,
+            embedding: EmbeddingRows::new(embeddings(weights, text)?, weights.placement())?,
             layers: (0..text.depth).map(layer).collect::<std::result::Result<_, _>>()?,
             norm: RmsNorm::load(weights, "model.norm", text.width, text.epsilon)?,
             rotary: MultiRotary::new(text, config.generation),
@@ -84,17 +75,12 @@ impl Decoder {
 
     /// (ids, width) of these ids, which must be in the vocabulary.
     pub(super) fn embed(&self, ids: &[u32]) -> Result<Tensor> {
-        self.embedding.index_select(&Tensor::new(ids, self.placement.device())?, 0)
-    }
-
-    /// (vocabulary, width).
-    pub(super) fn embedding(&self) -> &Tensor {
-        &self.embedding
+        self.embedding.of(ids, self.placement.device())
     }
 
     /// An empty cache of one sequence.
     pub(super) fn cache(&self) -> Cache {
-        Cache { layers: self.layers.iter().map(|_| KvCache::new(1, CACHE_STEP)).collect() }
+        Cache::new(self.layers.len(), self.config.kv_heads, &self.placement)
     }
 
     /// The last layer's output of all tokens, (tokens, width), before the final norm. `caches` has one
@@ -112,9 +98,8 @@ impl Decoder {
             let projected = self.project(layer, &x, &angles)?;
             let attended = match caches.as_deref_mut() {
                 Some(caches) => {
-                    let mut kept: Vec<&mut KvCache> =
-                        caches.iter_mut().map(|cache| &mut cache.layers[at]).collect();
-                    self.attend_kept(&projected, &batch.lengths, &mut kept)?
+                    let kept = caches.iter_mut().map(|cache| &mut cache.layers[at]);
+                    self.attend_kept(&projected, &batch.lengths, kept)?
                 }
                 None => projected.attend(&batch.lengths, true, &self.placement)?,
             };
@@ -151,25 +136,21 @@ impl Decoder {
     }
 
     /// Attention of each sequence's tokens to those in its cache and to themselves.
-    fn attend_kept(
+    fn attend_kept<'a>(
         &self,
         projected: &Projected,
         lengths: &[usize],
-        caches: &mut [&mut KvCache],
+        caches: impl Iterator<Item = &'a mut LayerCache>,
     ) -> Result<Tensor> {
         let (mut outputs, mut first) = (Vec::new(), 0);
         for (count, cache) in lengths.iter().zip(caches) {
-            let own = projected.part(first, *count)?;
-            let is_first = cache.current_seq_len() == 0;
-            let by_head = |tensor: Tensor| tensor.transpose(0, 1)?.contiguous();
-            let (keys, values) = cache.append(&by_head(own.keys()?)?, &by_head(own.values()?)?)?;
-            outputs.push(match is_first {
-                true => own.attend(&[*count], true, &self.placement)?,
-                false => attend_all(&own.queries()?, &keys, &values, true)?,
-            });
+            outputs.push(cache.attend(projected, first, *count, &self.placement)?);
             first += count;
         }
-        Tensor::cat(&outputs, 0)
+        match outputs.len() {
+            1 => Ok(outputs.remove(0)),
+            _ => Tensor::cat(&outputs, 0),
+        }
     }
 }
 
@@ -215,6 +196,11 @@ impl Layer {
     }
 }
 
+/// (vocabulary, width).
+fn embeddings(weights: &Weights, text: &TextConfig) -> std::result::Result<Tensor, LoadError> {
+    weights.get("model.embed_tokens.weight", &[text.vocabulary, text.width])
+}
+
 /// The layer that scores all tokens of the vocabulary.
 #[derive(Debug)]
 pub(super) struct Head(Linear);
@@ -224,15 +210,11 @@ impl Head {
     ///
     /// # Errors
     /// [`LoadError`] for missing tensors and other shapes.
-    pub(super) fn load(
-        config: &Config,
-        weights: &Weights,
-        decoder: &Decoder,
-    ) -> std::result::Result<Head, LoadError> {
+    pub(super) fn load(config: &Config, weights: &Weights) -> std::result::Result<Head, LoadError> {
         let (name, text) = ("lm_head.weight", &config.text);
         let is_tied = config.tied.unwrap_or(weights.shape(name).is_none());
         let rows = match is_tied {
-            true => decoder.embedding().to_dtype(DType::F32)?,
+            true => embeddings(weights, text)?,
             false => weights.get(name, &[text.vocabulary, text.width])?,
         };
         Ok(Head(Affine::of_rows(&rows, None)?.ready(weights.placement())?))

@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
-use super::embedding::{EmbeddingKind, PromptIds, Prompts};
+use super::embedding::EmbeddingKind;
 use super::grid::Visual;
+use super::instructions::{PromptIds, Prompts};
 use super::model::{QwenVl, Sequence};
 use super::patches::Patching;
 use super::positions::Positions;
@@ -90,7 +91,6 @@ impl QwenVlEncoder {
                 prompts.push(reader.document(reader.video(clip)?)?);
                 Ok(Fold::Raw)
             }
-            Input::Composed { .. } if !self.space.can.composed => Err(self.unsupported("composed queries")),
             Input::Composed { query: Source::Raw(_), .. } => {
                 Err(self.unsupported("composed queries whose clip is a vector"))
             }
@@ -250,9 +250,14 @@ impl Encoder for QwenVlEncoder {
         let folds = batch.iter().map(|input| self.prompts(input, &mut prompts));
         let folds: Vec<Fold> = folds.collect::<Result<_, _>>()?;
         let mut hidden = self.hidden(&prompts, pause)?.into_iter();
-        let mut next =
-            || hidden.next().ok_or_else(|| EncodeError::Failed("fewer vectors than prompts".into()));
         let (width, mut vectors) = (self.space.dim, Vec::with_capacity(batch.len()));
+        let mut next = || match hidden.next() {
+            Some(mut state) => {
+                state.truncate(width);
+                Ok(state)
+            }
+            None => Err(EncodeError::Failed("fewer vectors than prompts".into())),
+        };
         for (input, fold) in batch.iter().zip(folds) {
             vectors.push(match (fold, input) {
                 (Fold::Raw, _) => next()?,

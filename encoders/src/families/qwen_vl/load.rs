@@ -10,15 +10,16 @@ use super::ID;
 use super::config::{Config, Generation, Ids};
 use super::conversation::QwenVlGenerator;
 use super::decoder::Head;
-use super::embedding::{EmbeddingKind, PromptIds, Prompts, recognised};
+use super::embedding::{EmbeddingKind, recognised};
 use super::encoder::{MOST_FRAMES, QwenVlEncoder, Reader};
+use super::instructions::{PROMPTS, PromptFile, PromptIds, Prompts};
 use super::model::{QwenVl, renamed};
 use super::patches::{self, FrameSizes, Patching, PreprocessorFile};
 use super::prompt::PromptTokenizer;
 use super::template::ChatTemplate;
 use super::writer::Writer;
 use crate::area::{Lift, SizeRule};
-use crate::device::Placement;
+use crate::device::{Placement, Precision};
 use crate::generator::{Generator, Sampling};
 use crate::loading::{
     Embedder, Identity, LoadError, LoadOptions, ModelFiles, SpaceName, Weights, folder, memory,
@@ -76,10 +77,11 @@ pub(super) fn embedder(
     on: &Placement,
     options: &LoadOptions,
 ) -> Result<Embedder, LoadError> {
-    let (kind, key) = recognised(model).ok_or_else(|| LoadError::Unsupported(WRITES.into()))?;
+    let kind = recognised(model)?.ok_or_else(|| LoadError::Unsupported(WRITES.into()))?;
+    let dim = dimension(kind, &Config::parse(model.config_bytes()?)?, options)?;
     let parts = Parts::read(model, on)?;
-    let prompts = Prompts::new(kind, &key, &parts.template)?;
-    let text_limit = limit(kind).min(parts.config.text.longest);
+    let prompts = prompts(model, kind, &parts.template)?;
+    let text_limit = limit(kind).map_or(parts.config.text.longest, |most| most.min(parts.config.text.longest));
     let tokenizer = Tokenizer::from_json(&parts.tokenizer_json, Specials::default(), text_limit)?;
     let end = tokenizer.after().to_vec();
     let ids = PromptIds::new(&prompts, &parts.tokenizer, &end).map_err(unsupported)?;
@@ -94,7 +96,7 @@ pub(super) fn embedder(
     let size = patching.decoded(prompts.reads_pictures()).map(FrameSize::Area);
     let scaling = Scaling::from(size.ok_or_else(|| LoadError::Unsupported("bounds of whole videos".into()))?);
     let sampler = sampler(kind, options);
-    let rest = json!({
+    let mut rest = json!({
         "family": ID.name,
         "version": ID.version,
         "config": parts.config,
@@ -104,8 +106,13 @@ pub(super) fn embedder(
         "sampler": sampler,
         "scaling": scaling,
     });
+    if dim < parts.config.text.width {
+        rest["dim"] = dim.into();
+    }
+    if parts.identity.precision() == Precision::Int8 {
+        rest["embeddings"] = "int8".into();
+    }
     let SpaceName { id, readable } = parts.identity.space(model.name(), &rest);
-    let dim = parts.config.text.width;
     let space = Space {
         id,
         name: readable,
@@ -119,8 +126,8 @@ pub(super) fn embedder(
         temporal: false,
         // The frame stage would encode the frames that are left out, too.
         frame_stage: (prompts.reads_pictures() && options.frames_per_clip.is_none()).then_some(dim),
-        can: Abilities { text: true, frames: true, composed: prompts.composes() },
-        composed_frames: prompts.composes().then(|| composed_sampler(kind, sampler)),
+        can: Abilities { text: true, frames: true, composed: true },
+        composed_frames: Some(composed_sampler(kind, sampler)),
         trained_on: TrainedOn::Unstated,
         precision: parts.identity.precision(),
     };
@@ -135,12 +142,37 @@ pub(super) fn embedder(
 pub(super) const WRITES: &str = "this model writes texts and was not trained for vectors; give it to `reprise generate`, \
      or say in config.json with \"embedding\": {\"kind\": \"gme\"} (or \"qwen3\", \"care\") how it was trained";
 
-/// Most tokens of a text, the prompt included, by the released code; CARE's names none.
-fn limit(kind: EmbeddingKind) -> usize {
+/// The folder's own prompts, else the released ones.
+fn prompts(model: &ModelFiles, kind: EmbeddingKind, template: &ChatTemplate) -> Result<Prompts, LoadError> {
+    if !model.has(PROMPTS) {
+        let prompts = Prompts::new(kind, &PromptFile::default(), template);
+        return prompts.map_err(|why| LoadError::Unsupported(why.into()));
+    }
+    let file: PromptFile = model.json(PROMPTS)?;
+    Prompts::new(kind, &file, template).map_err(|why| model.bad(PROMPTS, why))
+}
+
+/// Values of a vector: the wanted prefix if the model was trained for that (Matryoshka, arXiv 2205.13147), else all.
+///
+/// # Errors
+/// [`LoadError::Unsupported`] for a prefix longer than the vector.
+fn dimension(kind: EmbeddingKind, config: &Config, options: &LoadOptions) -> Result<usize, LoadError> {
+    let width = config.text.width;
+    match options.dim {
+        Some(dim) if kind == EmbeddingKind::Qwen3 && dim > width => {
+            Err(LoadError::Unsupported(format!("--dim {dim}: the model's vectors have {width} values").into()))
+        }
+        Some(dim) if kind == EmbeddingKind::Qwen3 => Ok(dim.max(1)),
+        _ => Ok(width),
+    }
+}
+
+/// Most tokens of a text, the prompt included, by the released code. CARE's names none: the context is the limit.
+fn limit(kind: EmbeddingKind) -> Option<usize> {
     match kind {
-        EmbeddingKind::Gme => 1800,
-        EmbeddingKind::Qwen3 => 8192,
-        EmbeddingKind::Care => 2048,
+        EmbeddingKind::Gme => Some(1800),
+        EmbeddingKind::Qwen3 => Some(8192),
+        EmbeddingKind::Care => None,
     }
 }
 
@@ -226,7 +258,7 @@ pub(super) fn generator(model: &ModelFiles, on: &Placement) -> Result<Box<dyn Ge
     ends.extend(["<|im_end|>", "<|endoftext|>"].into_iter().filter_map(|token| parts.tokenizer.id_of(token)));
     let patching = of_videos(parts.patching, model, parts.config.generation)?;
     let loaded = QwenVl::load(parts.config, &parts.weights)?;
-    let head = Head::load(&loaded.config, &parts.weights, &loaded.decoder)?;
+    let head = Head::load(&loaded.config, &parts.weights)?;
     let writer = Writer { model: Arc::new(loaded), head, tokenizer: parts.tokenizer, ends };
     Ok(Box::new(QwenVlGenerator { writer: Arc::new(writer), template: parts.template, patching, sampling }))
 }

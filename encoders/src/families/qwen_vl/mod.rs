@@ -10,20 +10,23 @@
 //! model.safetensors               or its parts
 //! ```
 //!
-//! A key of ours in config.json says how a model was trained for vectors, where its name and files do not, and other
-//! instructions than the default ones:
+//! A key of ours in config.json says how a model was trained for vectors, where its name and files do not:
 //!
 //! ```text
-//! "embedding": {"kind": "gme", "text": "Find an image that matches the given text."}
+//! "embedding": {"kind": "gme"}
 //! ```
+//!
+//! `prompts.json` gives other prompts than the released ones (see `instructions`).
 
 mod attention;
+mod cache;
 mod config;
 mod conversation;
 mod decoder;
 mod embedding;
 mod encoder;
 mod grid;
+mod instructions;
 mod known;
 mod layers;
 mod load;

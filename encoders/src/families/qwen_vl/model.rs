@@ -4,8 +4,9 @@ use std::result::Result as StdResult;
 
 use candle_core::{Result, Tensor};
 
+use super::cache::Cache;
 use super::config::Config;
-use super::decoder::{Batch, Cache, Decoder, Deepstack};
+use super::decoder::{Batch, Decoder, Deepstack};
 use super::grid::Visual;
 use super::layers::Pause;
 use super::positions::{Positions, kind};

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use candle_core::Tensor;
 
-use super::decoder::{Batch, Cache, Head};
+use super::cache::Cache;
+use super::decoder::{Batch, Head};
 use super::model::{QwenVl, Sequence};
 use super::prompt::PromptTokenizer;
 use super::sampling::Chooser;
 use crate::EncodeError;
 use crate::blocks::checks::failed;
+use crate::cores::awake;
 use crate::generator::{Finish, Generated, OnText, Sampling};
 
 /// A model with its head.
@@ -69,10 +71,9 @@ impl Writer {
         let batch: Vec<&Sequence> = prompts.iter().collect();
         let hidden = self.model.hidden(&batch, Some(&mut caches), &|| {}).map_err(failed)?;
         let lengths = prompts.iter().map(|prompt| prompt.ids().len());
-        let mut last = self.model.last_rows(&hidden, lengths).map_err(failed)?;
+        let last = self.model.last_rows(&hidden, lengths).map_err(failed)?;
+        let mut scores = self.scores(&last).map_err(failed)?;
         loop {
-            let scores =
-                self.head.forward(&last).and_then(|scores| scores.to_vec2::<f32>()).map_err(failed)?;
             let (mut texts_left, mut caches_left) = (Vec::new(), Vec::new());
             for ((mut text, cache), scores) in growing.into_iter().zip(caches).zip(scores) {
                 match self.grown(&mut text, scores, on_text)? {
@@ -87,7 +88,7 @@ impl Writer {
             if growing.is_empty() {
                 return Ok(written);
             }
-            last = self.next(&mut growing, &mut caches).map_err(failed)?;
+            scores = awake(|| self.scores(&self.next(&mut growing, &mut caches)?)).map_err(failed)?;
         }
     }
 
@@ -131,6 +132,11 @@ impl Writer {
             (false, ControlFlow::Break(())) => Some(Finish::Cancelled),
             (false, ControlFlow::Continue(())) => is_last.then_some(Finish::Length),
         })
+    }
+
+    /// Scores of all tokens of the vocabulary for each of these rows.
+    fn scores(&self, rows: &Tensor) -> candle_core::Result<Vec<Vec<f32>>> {
+        self.head.forward(rows)?.to_vec2()
     }
 
     /// The decoder's rows for the newest token of each text, after the final norm.

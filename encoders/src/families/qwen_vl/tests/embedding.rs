@@ -8,8 +8,9 @@ use candle_core::{Device, Tensor};
 use serde_json::{Value, json};
 
 use super::super::config::Generation;
-use super::super::embedding::{EmbeddingKey, EmbeddingKind, PromptIds, Prompts};
+use super::super::embedding::EmbeddingKind;
 use super::super::encoder::Reader;
+use super::super::instructions::{PROMPTS, PromptFile, PromptIds, Prompts};
 use super::super::model::Sequence;
 use super::super::template::ChatTemplate;
 use super::cases::{numbers, visuals};
@@ -30,23 +31,25 @@ fn kind(fixture: &Fixture) -> EmbeddingKind {
     }
 }
 
-/// The reference's instruction in its cases of embedders.
+/// The key of config.json.
 fn key(kind: EmbeddingKind) -> Value {
+    json!({"kind": kind})
+}
+
+/// The prompts of the reference's cases of embedders.
+fn prompt_file(kind: EmbeddingKind) -> Value {
+    let helpful = json!({"system": "You are a helpful assistant."});
     match kind {
-        EmbeddingKind::Gme => {
-            let helpful = "You are a helpful assistant.";
-            json!({"kind": "gme", "text": helpful, "composed": helpful})
-        }
-        EmbeddingKind::Qwen3 => json!({"kind": "qwen3"}),
-        EmbeddingKind::Care => json!({"kind": "care"}),
+        EmbeddingKind::Gme => json!({"text": helpful, "composed": helpful}),
+        EmbeddingKind::Qwen3 | EmbeddingKind::Care => json!({}),
     }
 }
 
 fn reader(fixture: &Fixture, kind: EmbeddingKind) -> Reader {
     let (model, tokenizer) = (fixture.model(), fixture.tokenizer());
-    let key: EmbeddingKey = serde_json::from_value(key(kind)).unwrap();
+    let file: PromptFile = serde_json::from_value(prompt_file(kind)).unwrap();
     let template = ChatTemplate::plain(model.config.generation);
-    let prompts = Prompts::new(kind, &key, &template).unwrap();
+    let prompts = Prompts::new(kind, &file, &template).unwrap();
     let ids = PromptIds::new(&prompts, &tokenizer, &[]).unwrap();
     Reader { model, tokenizer, patching: patching(fixture), prompts, ids }
 }
@@ -102,6 +105,7 @@ fn folder(fixture: &Fixture, embedding: Option<Value>) -> tempfile::TempDir {
     for file in ["model.safetensors", "tokenizer.json", "preprocessor_config.json"] {
         std::fs::copy(fixture.folder.join(file), folder.path().join(file)).unwrap();
     }
+    std::fs::write(folder.path().join(PROMPTS), prompt_file(kind(fixture)).to_string()).unwrap();
     let json = std::fs::read(fixture.folder.join("config.json")).unwrap();
     let mut config: Value = serde_json::from_slice(&json).unwrap();
     if let Some(embedding) = embedding {
@@ -122,12 +126,12 @@ fn longer(config: &mut Value) {
     text["max_position_embeddings"] = 8192.into();
 }
 
-fn load(folder: &Path) -> Result<Embedder, LoadError> {
+pub(super) fn load(folder: &Path) -> Result<Embedder, LoadError> {
     let options = LoadOptions { devices: vec![DeviceChoice::Cpu], ..LoadOptions::default() };
     load_with(&folder.to_str().unwrap().parse().unwrap(), &options)
 }
 
-fn text(tokenizer: &Tokenizer, text: &str) -> Input {
+pub(super) fn text(tokenizer: &Tokenizer, text: &str) -> Input {
     let mut windows = tokenizer.windows(text, Overflow::Truncate, 1).unwrap().windows;
     Input::Text(windows.remove(0).tokens)
 }
@@ -148,7 +152,6 @@ fn a_batch_of_texts_clips_and_both_is_its_inputs_alone() {
         let folder = folder(fixture, Some(key(kind)));
         let mut model = load(folder.path()).unwrap();
         let tokenizer = Arc::clone(model.tokenizer.as_ref().unwrap());
-        assert_eq!(model.space.can.composed, kind != EmbeddingKind::Care);
         let mut inputs = vec![
             text(&tokenizer, "the red car"),
             Input::Frames(clip(3)),
@@ -156,10 +159,8 @@ fn a_batch_of_texts_clips_and_both_is_its_inputs_alone() {
             Input::Frames(clip(1)),
             text(&tokenizer, "a <|im_end|> in the text"),
         ];
-        if model.space.can.composed {
-            let modification = tokenizer.modification("but blue").unwrap().windows.remove(0).tokens;
-            inputs.push(Input::Composed { query: Source::Frames(clip(2)), modification });
-        }
+        let modification = tokenizer.modification("but blue").unwrap().windows.remove(0).tokens;
+        inputs.push(Input::Composed { query: Source::Frames(clip(2)), modification });
         let encoder = &mut model.encoders[0];
         let together = encoder.encode(&inputs).unwrap();
         for (input, vector) in inputs.iter().zip(&together) {
@@ -230,10 +231,10 @@ fn features_of_single_frames_give_the_clips_vector() {
 fn the_space_depends_on_prompts_frames_and_pixels() {
     each(|fixture| {
         let kind = kind(fixture);
-        let id = |embedding: Value, preprocessor: Option<&str>, rate: Option<f64>| {
-            let folder = folder(fixture, Some(embedding));
-            if let Some(json) = preprocessor {
-                std::fs::write(folder.path().join("preprocessor_config.json"), json).unwrap();
+        let id = |file: Option<(&str, &str)>, rate: Option<f64>| {
+            let folder = folder(fixture, Some(key(kind)));
+            if let Some((name, json)) = file {
+                std::fs::write(folder.path().join(name), json).unwrap();
             }
             let options = LoadOptions {
                 devices: vec![DeviceChoice::Cpu],
@@ -243,15 +244,15 @@ fn the_space_depends_on_prompts_frames_and_pixels() {
             let name = folder.path().to_str().unwrap().parse().unwrap();
             load_with(&name, &options).unwrap().space.id
         };
-        let first = id(key(kind), None, None);
-        assert_eq!(first, id(key(kind), None, None));
-        let mut other = key(kind);
-        other["text"] = "Find a video.".into();
-        assert_ne!(first, id(other, None, None));
+        let first = id(None, None);
+        assert_eq!(first, id(None, None));
+        // A file without prompts changes nothing.
+        assert_eq!(first == id(Some((PROMPTS, "{}")), None), prompt_file(kind) == json!({}));
+        assert_ne!(first, id(Some((PROMPTS, r#"{"text": {"system": "Find a video."}}"#)), None));
         let means = r#"{"image_mean": [0.1, 0.2, 0.3], "min_pixels": 256, "max_pixels": 1024}"#;
-        assert_ne!(first, id(key(kind), Some(means), None));
+        assert_ne!(first, id(Some(("preprocessor_config.json", means)), None));
         if kind != EmbeddingKind::Care {
-            assert_ne!(first, id(key(kind), None, Some(0.5)));
+            assert_ne!(first, id(None, Some(0.5)));
         }
     });
 }
@@ -285,6 +286,31 @@ fn fewer_frames_and_smaller_ones_make_another_space_that_costs_less() {
 }
 
 #[test]
+fn a_shorter_vector_is_a_prefix_where_the_model_was_trained_for_it() {
+    each(|fixture| {
+        let kind = kind(fixture);
+        let folder = folder(fixture, Some(key(kind)));
+        let name: ModelName = folder.path().to_str().unwrap().parse().unwrap();
+        let load = |dim| {
+            let devices = vec![DeviceChoice::Cpu];
+            load_with(&name, &LoadOptions { devices, dim, ..LoadOptions::default() })
+        };
+        let (mut whole, mut short) = (load(None).unwrap(), load(Some(16)).unwrap());
+        let width = fixture.config().text.width;
+        let is_trained_so = kind == EmbeddingKind::Qwen3;
+        assert_eq!(short.space.dim, if is_trained_so { 16 } else { width });
+        assert_eq!(short.space.id != whole.space.id, is_trained_so);
+        let tokenizer = Arc::clone(whole.tokenizer.as_ref().unwrap());
+        let modification = tokenizer.modification("but blue").unwrap().windows.remove(0).tokens;
+        let composed = Input::Composed { query: Source::Frames(clip(2)), modification };
+        let inputs = [text(&tokenizer, "the red car"), Input::Frames(clip(3)), composed];
+        let [long, short] = [&mut whole, &mut short].map(|it| it.encoders[0].encode(&inputs).unwrap());
+        assert!(long.iter().zip(&short).all(|(long, short)| long[..short.len()] == short[..]));
+        assert_eq!(load(Some(width + 1)).is_err(), is_trained_so);
+    });
+}
+
+#[test]
 fn what_can_not_be_read_is_said() {
     each(|fixture| {
         let kind = kind(fixture);
@@ -306,6 +332,18 @@ fn what_can_not_be_read_is_said() {
         refused(&with("preprocessor_config.json", r#"{"max_pixels": 1}"#), "leave no size");
         refused(&with("chat_template.jinja", "{% if %}"), "chat_template.jinja");
         refused(&with("chat_template.jinja", "no text"), "leaves the user's text out");
+        refused(&with(PROMPTS, r#"{"text": {"user": "In one word:"}}"#), "prompts.json");
+        refused(&with(PROMPTS, r#"{"text": {"user": "In one word:"}}"#), "{text} 0 times instead of 1");
+        refused(&with(PROMPTS, r#"{"query": {}}"#), "unknown field `query`");
+        refused(
+            &|folder| {
+                let name = folder.join("config.json");
+                let mut config: Value = serde_json::from_slice(&std::fs::read(&name).unwrap()).unwrap();
+                config["embedding"] = json!({"kind": "qwen3", "text": "Find a video."});
+                std::fs::write(name, config.to_string()).unwrap();
+            },
+            "the key \"embedding\"",
+        );
         let plain = folder(fixture, None);
         let error = load(plain.path()).err().unwrap().to_string();
         assert!(error.contains("reprise generate"), "{error}");

@@ -6,5 +6,6 @@ mod embedding;
 mod fixture;
 mod model;
 mod pixels;
+mod random;
 mod tables;
 mod writing;

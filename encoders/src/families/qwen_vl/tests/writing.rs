@@ -13,7 +13,7 @@ use crate::generator::{Finish, Sampling};
 
 fn writer(fixture: &Fixture) -> Writer {
     let model = fixture.model();
-    let head = Head::load(&model.config, &fixture.weights(), &model.decoder).unwrap();
+    let head = Head::load(&model.config, &fixture.weights()).unwrap();
     Writer { head, model: Arc::new(model), tokenizer: fixture.tokenizer(), ends: [].into() }
 }
 
