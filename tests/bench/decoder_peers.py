@@ -167,7 +167,7 @@ def row(engine, report, read_values):
     short, long = prompt("text", 0), prompt("text", 1)
     rate = report["writing"]["tokens_per_second"]
     size = 1 if engine.endswith("8") else 4
-    share = 100 * rate * size * read_values / report["memory_bytes_per_second"]
+    share = 100 * rate * size * read_values / report["writing"]["memory_bytes_per_second"]
     return (
         f"| {NAMES[engine]} | {report['memory'] / 1e9:.1f} | {seconds(short)} | {seconds(long)} | "
         f"{long['tokens'] / long['seconds']:.0f} | {seconds(prompt('picture'))} | {seconds(prompt('clip'))} | "
@@ -186,15 +186,17 @@ def table(reports, waits, read_values, arguments):
     lines = [
         f"Measured {time.strftime('%Y-%m-%d', time.gmtime())}, {machine()}, {arguments.threads} threads; medians of "
         f"{arguments.runs} runs, or one run where it took over {LONG_SECONDS} s; prompts of {', '.join(f'{count} tokens ({what[:-1]})' for what, count in tokens.items())}. "
-        f"Memory was read at {ours['memory_bytes_per_second'] / 1e9:.1f} GB/s. Seconds are wall / CPU until the first token.",
+        f"Memory was read at {ours['writing']['memory_bytes_per_second'] / 1e9:.1f} GB/s behind the int8 run, and is measured again behind each "
+        f"of reprise's; PyTorch's share is of the last. Seconds are wall / CPU until the first token.",
         "",
         "| | peak memory, GB | short text, s | long text, s | long text, tokens/s | picture, s | clip of 8 frames, s | "
         "written tokens/s | of what reading the weights allows |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
+    last = reports["ours"] or ours
     for engine, report in reports.items():
         if report:
-            report.setdefault("memory_bytes_per_second", ours["memory_bytes_per_second"])
+            report["writing"].setdefault("memory_bytes_per_second", last["writing"]["memory_bytes_per_second"])
         lines.append(row(engine, report, read_values))
     if not waits:
         return "\n".join(lines)

@@ -155,7 +155,7 @@ fn bench_generate_measures_prompts_and_writing() {
     assert!(tokens[0] < tokens[1] && tokens[3] == tokens[2] + 4, "a word is a token: {all}");
     assert!(prompts.iter().all(|it| it["seconds"].as_f64() > Some(0.0)), "{all}");
     assert_eq!(all["writing"]["tokens"], 3, "the first token belongs to the prompt: {all}");
-    assert!(all["memory_bytes_per_second"].as_f64() > Some(1e8), "{all}");
+    assert!(all["writing"]["memory_bytes_per_second"].as_f64() > Some(1e8), "{all}");
     assert!(complains(&[&usual[..], &["--words", "0"]].concat()).contains("--words"));
 }
 

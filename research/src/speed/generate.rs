@@ -53,8 +53,6 @@ struct Report {
     /// Threads of the model.
     threads: usize,
     load_seconds: f64,
-    /// Bytes per second that all threads together read from memory.
-    memory_bytes_per_second: f64,
     prompts: Vec<Prompt>,
     writing: Writing,
 }
@@ -76,6 +74,16 @@ struct Prompt {
 struct Writing {
     tokens: usize,
     tokens_per_second: f64,
+    /// Bytes per second that all threads together read from memory right afterwards: on a shared machine it changes from one
+    /// minute to the next.
+    memory_bytes_per_second: f64,
+}
+
+impl Writing {
+    /// Bytes of memory that could be read while a token was written.
+    fn bytes_a_token(&self) -> f64 {
+        self.memory_bytes_per_second / self.tokens_per_second
+    }
 }
 
 /// Runs the benchmark and prints the figures. Blocks.
@@ -92,7 +100,6 @@ pub(super) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
     let report = Report {
         threads: reprise_encoders::threads(),
         load_seconds,
-        memory_bytes_per_second: bytes_per_second(),
         prompts,
         writing: last.context("nothing was measured")?,
     };
@@ -117,7 +124,8 @@ impl GenerateArgs {
         prompts
     }
 
-    /// The median over the runs, after one that is not counted. A first run that takes long needs no warm-up: it counts, alone.
+    /// The medians over the runs, after one that is not counted: the prompt's by its time, the writing's by what memory allows.
+    /// A first run that takes long needs no warm-up: it counts, alone.
     fn measure(&self, model: &mut dyn Generator, parts: &[Part]) -> anyhow::Result<(Prompt, Writing)> {
         let first = self.once(model, parts)?;
         if first.0.seconds > LONG_SECONDS {
@@ -127,7 +135,7 @@ impl GenerateArgs {
         let runs = runs.collect::<anyhow::Result<Vec<_>>>()?;
         let (mut prompts, mut writings): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
         prompts.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
-        writings.sort_by(|one, other| one.tokens_per_second.total_cmp(&other.tokens_per_second));
+        writings.sort_by(|one, other| one.bytes_a_token().total_cmp(&other.bytes_a_token()));
         let middle = prompts.len() / 2;
         Ok((prompts.swap_remove(middle), writings.swap_remove(middle)))
     }
@@ -155,19 +163,21 @@ impl GenerateArgs {
             cpu_seconds: first.flatten(),
         };
         let tokens = times.len() - 1;
-        Ok((prompt, Writing { tokens, tokens_per_second: tokens as f64 / (end - start) }))
+        let tokens_per_second = tokens as f64 / (end - start);
+        Ok((prompt, Writing { tokens, tokens_per_second, memory_bytes_per_second: bytes_per_second() }))
     }
 }
 
 impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Report { threads, load_seconds, memory_bytes_per_second, prompts, writing } = self;
-        let gigabytes = memory_bytes_per_second / 1e9;
-        writeln!(f, "loaded in {load_seconds:.1} s, threads: {threads}, memory: {gigabytes:.1} GB/s")?;
+        let Report { threads, load_seconds, prompts, writing } = self;
+        writeln!(f, "loaded in {load_seconds:.1} s, threads: {threads}")?;
         for Prompt { what, tokens, seconds, .. } in prompts {
             let rate = *tokens as f64 / seconds;
             writeln!(f, "{what}, {tokens} tokens: {seconds:.2} s until the first token, {rate:.0} tokens/s")?;
         }
-        write!(f, "writing: {:.1} tokens/s over {} tokens", writing.tokens_per_second, writing.tokens)
+        let gigabytes = writing.memory_bytes_per_second / 1e9;
+        let (rate, tokens) = (writing.tokens_per_second, writing.tokens);
+        write!(f, "writing: {rate:.1} tokens/s over {tokens} tokens; memory is read at {gigabytes:.1} GB/s")
     }
 }
