@@ -42,6 +42,8 @@ impl Size {
     }
 }
 
+/// Logs what loading `files` takes, before anything is read.
+///
 /// # Errors
 /// [`LoadError::Memory`] if loading `files` needs more memory than is free. Files of other formats than safetensors are
 /// not counted, and where the system says no free memory nothing is refused.
@@ -50,10 +52,30 @@ pub(crate) fn check(files: &[PathBuf], placement: &Placement) -> Result<(), Load
     for file in files {
         add(file, &mut size);
     }
-    let needed = size.needed(placement);
-    match free() {
+    let (needed, free) = (size.needed(placement), free());
+    let folder = files.first().and_then(|file| file.parent()).unwrap_or(Path::new("")).display();
+    tracing::info!(%folder, needed_bytes = needed, free_bytes = free, "{}", said(needed, free));
+    fits(needed, free)
+}
+
+/// # Errors
+/// [`LoadError::Memory`] if more bytes are `needed` than `free`; unknown free memory is enough.
+fn fits(needed: u64, free: Option<u64>) -> Result<(), LoadError> {
+    match free {
         Some(free) if free < needed => Err(LoadError::Memory { needed, free }),
         _ => Ok(()),
+    }
+}
+
+/// What a load takes, for the log.
+fn said(needed: u64, free: Option<u64>) -> String {
+    let gigabytes = |bytes: u64| bytes as f64 / 1e9;
+    let needed = gigabytes(needed);
+    match free.map(gigabytes) {
+        Some(free) => {
+            format!("loading the model takes about {needed:.1} GB of memory, {free:.1} GB are free")
+        }
+        None => format!("loading the model takes about {needed:.1} GB of memory"),
     }
 }
 
@@ -110,6 +132,41 @@ mod tests {
     fn free_memory_is_read() {
         assert_eq!(available("MemTotal: 9 kB\nMemAvailable:   5 kB\n"), Some(5120));
         assert_eq!(available("MemTotal: 9 kB\n"), None);
+    }
+
+    #[track_caller]
+    fn check_fit(needed: u64, free: Option<u64>, refusal: Option<&str>) {
+        let refused = fits(needed, free).err();
+        let kept = |error: &LoadError| match error {
+            LoadError::Memory { needed: said, free: left } => (*said, Some(*left)) == (needed, free),
+            _ => false,
+        };
+        assert!(refused.as_ref().is_none_or(kept), "{refused:?}");
+        let message = refused.map(|error| error.to_string());
+        assert_eq!(message.as_deref().map(|it| it.split(';').next().unwrap_or_default()), refusal);
+    }
+
+    #[test]
+    fn a_model_that_does_not_fit_is_refused_with_the_numbers() {
+        let refusal = "loading the model needs about 8.3 GB of memory and 2.1 GB are free";
+        check_fit(8_300_000_000, Some(2_100_000_000), Some(refusal));
+        check_fit(8_300_000_000, Some(8_300_000_000), None);
+        check_fit(8_300_000_000, None, None);
+        check_fit(0, Some(0), None);
+        let advice = LoadError::Memory { needed: 2, free: 1 }.to_string();
+        assert!(advice.contains("choose a smaller model, or on a CPU precision int8"), "{advice}");
+        // A header may claim more than any machine has; the sum must not wrap round to a small one.
+        let size = Size { values: u64::MAX, ..Size::default() };
+        assert!(fits(size.needed(&Placement::default()), Some(1 << 50)).is_err());
+    }
+
+    #[test]
+    fn what_a_load_takes_is_said_in_gigabytes() {
+        assert_eq!(
+            said(2_240_000_000, Some(5_100_000_000)),
+            "loading the model takes about 2.2 GB of memory, 5.1 GB are free"
+        );
+        assert_eq!(said(2_240_000_000, None), "loading the model takes about 2.2 GB of memory");
     }
 
     #[test]
