@@ -87,15 +87,23 @@ impl Repository {
     /// # Errors
     /// [`LoadError::MissingFile`] and the hub's errors.
     pub(crate) fn get_pretrained(&self) -> Result<(), LoadError> {
+        self.get_preprocessor()?;
+        self.get(TOKENIZER)?;
+        self.get_weights(folder::STEM)
+    }
+
+    /// Downloads preprocessor_config.json, or processor_config.json where the model has that instead.
+    ///
+    /// # Errors
+    /// As [`Repository::get_pretrained`].
+    pub(crate) fn get_preprocessor(&self) -> Result<(), LoadError> {
         match self.get("preprocessor_config.json") {
             Err(error @ LoadError::MissingFile { .. }) => {
                 let processor = self.get_if_there(folder::PROCESSOR)?;
-                processor.map_or(Err(error), |_| Ok(()))?;
+                processor.map_or(Err(error), |_| Ok(()))
             }
-            got => drop(got?),
+            got => got.map(drop),
         }
-        self.get(TOKENIZER)?;
-        self.get_weights(folder::STEM)
     }
 
     /// Downloads a required file.

@@ -18,7 +18,8 @@ pub(crate) const PROCESSOR: &str = "processor_config.json";
 
 #[derive(Deserialize)]
 struct Processor {
-    image_processor: serde_json::Value,
+    image_processor: Option<serde_json::Value>,
+    video_processor: Option<serde_json::Value>,
 }
 
 /// The contents of preprocessor_config.json, or the matching part of processor_config.json.
@@ -26,12 +27,30 @@ struct Processor {
 /// # Errors
 /// [`LoadError::MissingFile`] or [`LoadError::BadFile`].
 pub(crate) fn preprocessor(folder: &Path, model: &str) -> Result<Vec<u8>, LoadError> {
-    let own = read_file(folder, model, "preprocessor_config.json");
+    file_or_part(folder, model, "preprocessor_config.json", |processor| processor.image_processor)
+}
+
+/// The contents of video_preprocessor_config.json, or the matching part of processor_config.json.
+///
+/// # Errors
+/// As [`preprocessor`].
+pub(crate) fn video_preprocessor(folder: &Path, model: &str) -> Result<Vec<u8>, LoadError> {
+    file_or_part(folder, model, "video_preprocessor_config.json", |processor| processor.video_processor)
+}
+
+fn file_or_part(
+    folder: &Path,
+    model: &str,
+    file: &str,
+    part: fn(Processor) -> Option<serde_json::Value>,
+) -> Result<Vec<u8>, LoadError> {
+    let own = read_file(folder, model, file);
     let Err(LoadError::MissingFile { .. }) = own else { return own };
     let Ok(bytes) = std::fs::read(folder.join(PROCESSOR)) else { return own };
-    match serde_json::from_slice::<Processor>(&bytes) {
-        Ok(processor) => Ok(processor.image_processor.to_string().into_bytes()),
-        Err(_) => own,
+    match serde_json::from_slice(&bytes).map(part) {
+        Ok(Some(part)) => Ok(part.to_string().into_bytes()),
+        Ok(None) => own,
+        Err(error) => Err(LoadError::BadFile { path: folder.join(PROCESSOR), why: error.into() }),
     }
 }
 

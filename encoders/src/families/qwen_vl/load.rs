@@ -46,7 +46,8 @@ struct Parts {
 impl Parts {
     fn read(model: &ModelFiles, on: &Placement) -> Result<Parts, LoadError> {
         let config = Config::parse(model.config_bytes()?)?;
-        let preprocessor = read_preprocessor(model, PREPROCESSOR)?;
+        let preprocessor = folder::preprocessor(model.folder(), &model.name().to_string())?;
+        let preprocessor = parsed(model, PREPROCESSOR, &preprocessor)?;
         let tokenizer_json = model.read(folder::TOKENIZER)?;
         let tokenizer = PromptTokenizer::from_json(&tokenizer_json, &config)?;
         let template = ChatTemplate::of(model, config.generation)?;
@@ -60,8 +61,10 @@ impl Parts {
     }
 }
 
-fn read_preprocessor(model: &ModelFiles, file: &str) -> Result<PreprocessorFile, LoadError> {
-    patches::parse(&model.read(file)?).map_err(|why| model.bad(file, why))
+/// The values of `file`, or of the part of processor_config.json that stands for it.
+fn parsed(model: &ModelFiles, file: &str, bytes: &[u8]) -> Result<PreprocessorFile, LoadError> {
+    let read = if model.has(file) { file } else { folder::PROCESSOR };
+    patches::parse(bytes).map_err(|why| model.bad(read, why))
 }
 
 fn unsupported(error: EncodeError) -> LoadError {
@@ -81,7 +84,8 @@ pub(super) fn embedder(
     let dim = dimension(kind, &Config::parse(model.config_bytes()?)?, options)?;
     let parts = Parts::read(model, on)?;
     let prompts = prompts(model, kind, &parts.template)?;
-    let text_limit = limit(kind).map_or(parts.config.text.longest, |most| most.min(parts.config.text.longest));
+    let text_limit =
+        limit(kind).map_or(parts.config.text.longest, |most| most.min(parts.config.text.longest));
     let tokenizer = Tokenizer::from_json(&parts.tokenizer_json, Specials::default(), text_limit)?;
     let end = tokenizer.after().to_vec();
     let ids = PromptIds::new(&prompts, &parts.tokenizer, &end).map_err(unsupported)?;
@@ -159,9 +163,9 @@ fn prompts(model: &ModelFiles, kind: EmbeddingKind, template: &ChatTemplate) -> 
 fn dimension(kind: EmbeddingKind, config: &Config, options: &LoadOptions) -> Result<usize, LoadError> {
     let width = config.text.width;
     match options.dim {
-        Some(dim) if kind == EmbeddingKind::Qwen3 && dim > width => {
-            Err(LoadError::Unsupported(format!("--dim {dim}: the model's vectors have {width} values").into()))
-        }
+        Some(dim) if kind == EmbeddingKind::Qwen3 && dim > width => Err(LoadError::Unsupported(
+            format!("--dim {dim}: the model's vectors have {width} values").into(),
+        )),
         Some(dim) if kind == EmbeddingKind::Qwen3 => Ok(dim.max(1)),
         _ => Ok(width),
     }
@@ -265,10 +269,13 @@ pub(super) fn generator(model: &ModelFiles, on: &Placement) -> Result<Box<dyn Ge
 
 /// Qwen3-VL's bounds of videos hold for all frames together, and stand in a file of their own.
 fn of_videos(patching: Patching, model: &ModelFiles, generation: Generation) -> Result<Patching, LoadError> {
-    if generation != Generation::Three || !model.has(VIDEO_PREPROCESSOR) {
+    if generation != Generation::Three {
         return Ok(patching);
     }
-    let file = read_preprocessor(model, VIDEO_PREPROCESSOR)?;
+    let file = match folder::video_preprocessor(model.folder(), &model.name().to_string()) {
+        Err(LoadError::MissingFile { .. }) => return Ok(patching),
+        file => parsed(model, VIDEO_PREPROCESSOR, &file?)?,
+    };
     let rule = SizeRule { lift: Lift::After, ..file.bounds(patching.factor()) };
     Ok(Patching { frames: FrameSizes::Together(rule), ..patching })
 }

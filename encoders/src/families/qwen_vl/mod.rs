@@ -3,7 +3,7 @@
 //! ```text
 //! config.json                     "model_type": "qwen2_vl", "qwen2_5_vl" or "qwen3_vl"
 //! preprocessor_config.json
-//! video_preprocessor_config.json  Qwen3-VL's bounds of videos
+//! video_preprocessor_config.json  Qwen3-VL's bounds of videos; newer folders have processor_config.json for both
 //! tokenizer.json
 //! chat_template.jinja             or chat_template.json, tokenizer_config.json; without one, ChatML
 //! generation_config.json          ids that end a text
@@ -76,7 +76,7 @@ impl Family for QwenVlFamily {
     }
 
     fn download(&self, hub: &Repository) -> Result<(), LoadError> {
-        hub.get(load::PREPROCESSOR)?;
+        hub.get_preprocessor()?;
         hub.get(folder::TOKENIZER)?;
         let optional = [load::VIDEO_PREPROCESSOR, load::GENERATION].into_iter();
         let marks = embedding::GME_FILES.into_iter().chain(embedding::QWEN3_FILES);
