@@ -167,6 +167,8 @@ async fn everything_is_the_references(kind: &'static str) {
             "{info}"
         );
         library.ranked(&answer, composed);
+        let changed = json!({"clip": ask["query"]["clip"], "modification": expected["change"]});
+        library.same(&library.embedded(changed).await, composed, &format!("composed {number}"));
         // The range is kept: the same query decodes nothing, and neither does another change of the same clip.
         let again = server.search(&ask).await;
         assert_eq!(again["results"], answer["results"]);

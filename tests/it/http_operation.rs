@@ -402,6 +402,15 @@ async fn embeddings_come_from_the_space_of_their_kind(
         (&stored["space"], vector(&stored).len()),
         (&clip["name"], clip["dim"].as_u64().unwrap() as usize)
     );
+    let changed = embed(json!({"input": {"clip": shot, "modification": "in red"}})).await;
+    let info = &changed["query_info"];
+    assert_eq!((&changed["space"], &info["kind"]), (&clip["name"], &json!("composed")), "{info}");
+    assert_eq!(
+        (&info["fusion"], info["tokens_used"].as_u64() > Some(0)),
+        (&json!("average"), true),
+        "{info}"
+    );
+    assert_ne!(vector(&changed), vector(&stored));
     let long = embed(json!({"input": {"text": "bars and bars ".repeat(200)}})).await;
     let windows = long["vectors"].as_array().unwrap();
     assert!(windows.len() > 1 && long["query_info"]["windows"] == windows.len());
@@ -417,6 +426,9 @@ async fn embeddings_come_from_the_space_of_their_kind(
         (json!({"input": {}}), 422, "/input"),
         (json!({"input": {"text": " "}}), 422, "/input/text"),
         (json!({"input": {"upload": true}}), 422, "/input/upload"),
+        (json!({"input": {"text": "x", "modification": "in red"}}), 422, "/input/modification"),
+        (json!({"input": {"clip": shot, "modification": " "}}), 422, "/input/modification"),
+        (json!({"input": {"modification": "in red"}}), 422, "/input"),
         (
             json!({"input": {"clip": {"video_id": shot["video_id"], "start": 60, "end": 61}}}),
             422,

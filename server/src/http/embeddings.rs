@@ -1,8 +1,9 @@
-//! `POST /v1/embeddings`: vectors of a text, a stored clip or an upload.
+//! `POST /v1/embeddings`: vectors of a text, a stored clip or an upload, the last two also with a text that changes them.
 
 use std::sync::Arc;
 
 use axum::extract::{FromRequest, Request as HttpRequest};
+use reprise_encoders::Permit;
 use reprise_encoders::text::Overflow;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -14,7 +15,8 @@ use super::extract::{self, Form, Json};
 use super::guard;
 use super::search::{ClipBody, InputForms, OverflowName, QueryInfoOut, some_text};
 use crate::app::{App, Authorized};
-use crate::search::{self, EmbeddedWindow, Embedding, Query, QueryEncoder};
+use crate::models::LoadedSpace;
+use crate::search::{self, EmbeddedWindow, Embedding, Fusion, Query, QueryEncoder};
 use crate::terms::QueryKind;
 
 /// Routes of `/v1/embeddings`.
@@ -32,17 +34,28 @@ struct EmbedBody {
     input: EmbedInput,
     /// A space's id or readable name. Default: the active space for the input's kind.
     space: Option<String>,
-    /// Treatment of a text over the model's token limit. Default `window`.
+    /// Treatment of a text over the model's token limit. Default `window`. A modification is cut at the limit.
     on_overflow: Option<OverflowName>,
 }
 
-/// The input: exactly one of `text`, `clip` and `upload`. [`InputForms`] describes it.
+/// The input: exactly one of `text`, `clip` and `upload`; the last two may have a `modification`. [`InputForms`] describes
+/// it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EmbedInput {
     text: Option<String>,
     clip: Option<ClipBody>,
     upload: Option<bool>,
+    modification: Option<String>,
+}
+
+/// A checked request.
+struct Asked {
+    query: Query,
+    modification: Option<String>,
+    overflow: Overflow,
+    /// The space that answers it.
+    space: Arc<LoadedSpace>,
 }
 
 /// A multipart request. Send `query` before `file`: the server then checks it before the file arrives.
@@ -63,7 +76,7 @@ struct EmbedForm {
 struct EmbeddingOut {
     /// The space's readable name.
     space: String,
-    /// Unit vectors: one per window of a text, one for a clip.
+    /// Unit vectors: one per window of a text, one for a clip, with or without a change.
     vectors: Vec<EmbeddedWindowOut>,
     /// `dim` values of the space. The mean of `vectors`, scaled to norm 1.
     vector: Vec<f32>,
@@ -104,8 +117,8 @@ impl From<EmbeddedWindow> for EmbeddedWindowOut {
     }
 }
 
-/// Embeds a text, a stored clip or an uploaded file. For an upload, send multipart with the part `query` (this JSON),
-/// then the part `file`.
+/// Embeds a text, a stored clip or an uploaded file, the last two also with a text that changes them: the vectors that a
+/// search for them would use. For an upload, send multipart with the part `query` (this JSON), then the part `file`.
 #[utoipa::path(post, path = "/v1/embeddings", operation_id = "embed", tag = "models",
     request_body(content((EmbedBody = "application/json"), (EmbedForm = "multipart/form-data"))),
     responses((status = 200, body = EmbeddingOut), (status = 404), (status = 409), (status = 424))
@@ -115,42 +128,61 @@ async fn embed(app: Authorized, request: HttpRequest) -> Result<axum::Json<Embed
         return embed_upload(&app, Form::from_request(request, &()).await?).await;
     }
     let Json(body) = Json::<EmbedBody>::from_request(request, &()).await?;
-    let query = body.input.stored()?;
-    let kind = if matches!(query, Query::Text(_)) { QueryKind::Text } else { QueryKind::Clip };
-    let space = search::space_for(&app, kind, body.space.as_deref())?;
-    let permit = space.pool.admit()?;
-    let overflow = body.on_overflow.map_or(Overflow::Window, Overflow::from);
-    let encoded = QueryEncoder::new(&app, &space, permit).embed(&query, overflow, "/input").await?;
-    Ok(axum::Json(encoded.into_embedding(&space).into()))
+    let asked = body.asked(&app, EmbedInput::stored)?;
+    let permit = asked.space.pool.admit()?;
+    asked.embed(&app, permit).await
 }
 
 /// Checks the JSON, and whether the pool has room, before it reads the file. It takes its place only then.
 async fn embed_upload(app: &Authorized, mut form: Form) -> Result<axum::Json<EmbeddingOut>, ApiError> {
     let _receiving = extract::receiving(&app.query_uploads)?;
     let body: EmbedBody = form.query(app).await?;
-    let EmbedInput { text: None, clip: None, upload: Some(true) } = body.input else {
-        let detail = "a multipart request has the input {\"upload\": true}";
-        return Err(ApiError::invalid("/input/upload", detail));
-    };
-    let space = search::space_for(app, QueryKind::Clip, body.space.as_deref())?;
-    drop(space.pool.admit()?);
+    let mut asked = body.asked(app, EmbedInput::uploaded)?;
+    drop(asked.space.pool.admit()?);
     let file = form.file(app).await?;
-    let permit = space.pool.admit()?;
-    let (path, content_hash) = (file.path().to_owned(), file.content_hash().to_owned());
-    let query = Query::Upload { path, content_hash, start_ms: None, end_ms: None };
-    let work =
-        async { Ok(QueryEncoder::new(app, &space, permit).embed(&query, Overflow::Window, "/input").await?) };
-    Ok(axum::Json(guard::in_time(app, work).await?.into_embedding(&space).into()))
+    let permit = asked.space.pool.admit()?;
+    asked.query.point_at(file.path(), file.content_hash());
+    guard::in_time(app, asked.embed(app, permit)).await
+}
+
+/// Reads the query and its modification.
+type Read = fn(EmbedInput) -> Result<(Query, Option<String>), ApiError>;
+
+impl EmbedBody {
+    fn asked(self, app: &App, read: Read) -> Result<Asked, ApiError> {
+        let (query, modification) = read(self.input)?;
+        let kind = if modification.is_some() { QueryKind::Composed } else { query.kind() };
+        let space = search::space_for(app, kind, self.space.as_deref())?;
+        let overflow = self.on_overflow.map_or(Overflow::Window, Overflow::from);
+        Ok(Asked { query, modification, overflow, space })
+    }
+}
+
+impl Asked {
+    async fn embed(&self, app: &Authorized, permit: Permit) -> Result<axum::Json<EmbeddingOut>, ApiError> {
+        let encoder = QueryEncoder::new(app, &self.space, permit);
+        let encoded = match &self.modification {
+            Some(text) => encoder.composed(&self.query, text, Fusion::default(), "/input").await?,
+            None => encoder.embed(&self.query, self.overflow, "/input").await?,
+        };
+        Ok(axum::Json(encoded.into_embedding(&self.space).into()))
+    }
 }
 
 impl EmbedInput {
-    /// The query of a request without a file.
-    fn stored(self) -> Result<Query, ApiError> {
+    /// The query of a request without a file, and its modification.
+    fn stored(self) -> Result<(Query, Option<String>), ApiError> {
+        let modification = some_modification(self.modification)?;
         match (self.text, self.clip, self.upload) {
-            (Some(text), None, None | Some(false)) => Ok(Query::Text(some_text(text, "/input/text")?)),
+            (Some(_), None, None | Some(false)) if modification.is_some() => {
+                Err(ApiError::invalid("/input/modification", "a modification changes a clip, not a text"))
+            }
+            (Some(text), None, None | Some(false)) => {
+                Ok((Query::Text(some_text(text, "/input/text")?), None))
+            }
             (None, Some(clip), None | Some(false)) => {
                 let (start_ms, end_ms) = extract::stretch(clip.start, clip.end, "/input/clip")?;
-                Ok(Query::Range { video: clip.video_id, start_ms, end_ms })
+                Ok((Query::Range { video: clip.video_id, start_ms, end_ms }, modification))
             }
             (None, None, Some(true)) => {
                 Err(ApiError::invalid("/input/upload", "an upload comes as multipart with the part `file`"))
@@ -158,4 +190,19 @@ impl EmbedInput {
             _ => Err(ApiError::invalid("/input", "give exactly one of text, clip, upload")),
         }
     }
+
+    /// The query of a multipart request, whose file is yet to come, and its modification.
+    fn uploaded(self) -> Result<(Query, Option<String>), ApiError> {
+        let EmbedInput { text: None, clip: None, upload: Some(true), modification } = self else {
+            let detail = "a multipart request has the input {\"upload\": true}";
+            return Err(ApiError::invalid("/input/upload", detail));
+        };
+        let (path, content_hash) = Default::default();
+        let query = Query::Upload { path, content_hash, start_ms: None, end_ms: None };
+        Ok((query, some_modification(modification)?))
+    }
+}
+
+fn some_modification(text: Option<String>) -> Result<Option<String>, ApiError> {
+    text.map(|text| some_text(text, "/input/modification")).transpose()
 }

@@ -81,7 +81,7 @@ impl<'a> QueryEncoder<'a> {
     pub(super) async fn request(self, request: &Request) -> Result<Encoded, SearchError> {
         match (&request.query, &request.modification) {
             (Query::Examples(examples), _) => self.examples(examples, request.overflow).await,
-            (clip, Some(modification)) => self.composed(clip, modification, request.fusion).await,
+            (clip, Some(modification)) => self.composed(clip, modification, request.fusion, "/query").await,
             (query, None) => self.embed(query, request.overflow, "/query").await,
         }
     }
@@ -138,15 +138,21 @@ impl<'a> QueryEncoder<'a> {
         })
     }
 
-    async fn composed(
+    /// Encodes a stored clip or range, an image or an upload together with a text that changes it. `at` is the clip's JSON
+    /// pointer in the request.
+    ///
+    /// # Errors
+    /// As [`QueryEncoder::embed`]; a space that takes no text.
+    pub async fn composed(
         self,
         clip: &Query,
         modification: &str,
         fusion: Fusion,
+        at: &str,
     ) -> Result<Encoded, SearchError> {
         let read = tokenizer(self.space)?
             .modification(modification)
-            .map_err(|error| too_long("/query/modification", &error))?;
+            .map_err(|error| too_long(&format!("{at}/modification"), &error))?;
         let head = fusion.mode.unwrap_or(if self.space.space.can.composed {
             FusionMode::Combiner
         } else {
@@ -156,7 +162,7 @@ impl<'a> QueryEncoder<'a> {
             (FusionMode::Combiner, Some(sampler)) => Wanted::Frames(sampler),
             _ => Wanted::Vector,
         };
-        let footage = self.footage(clip, wanted, "/query").await?;
+        let footage = self.footage(clip, wanted, at).await?;
         let started = Instant::now();
         let raw = match head {
             FusionMode::Combiner => self.combine(footage.source, &read).await?,

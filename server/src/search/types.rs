@@ -136,7 +136,7 @@ pub enum Query {
 
 impl Query {
     /// The kind of query that a space must answer for one query without a modification.
-    fn kind(&self) -> QueryKind {
+    pub fn kind(&self) -> QueryKind {
         if matches!(self, Query::Text(_)) { QueryKind::Text } else { QueryKind::Clip }
     }
 
@@ -281,6 +281,12 @@ pub struct Fusion {
     pub mode: Option<FusionMode>,
     /// Weight of the clip in the average, 0 to 1.
     pub alpha: f32,
+}
+
+impl Default for Fusion {
+    fn default() -> Self {
+        Fusion { mode: None, alpha: 0.5 }
+    }
 }
 
 /// A fusion method.

@@ -318,12 +318,12 @@ fn weights(body: Option<&FusionBody>, sources: Sources) -> Result<Weights, ApiEr
 }
 
 fn fusion(body: Option<FusionBody>, composes_nothing: bool) -> Result<Fusion, ApiError> {
-    let Some(body) = body else { return Ok(Fusion { mode: None, alpha: 0.5 }) };
+    let Some(body) = body else { return Ok(Fusion::default()) };
     if composes_nothing && (body.mode.is_some() || body.alpha.is_some()) {
         let detail = "mode and alpha are for composed queries";
         return Err(ApiError::invalid("/fusion", detail));
     }
-    let alpha = body.alpha.unwrap_or(0.5);
+    let alpha = body.alpha.unwrap_or(Fusion::default().alpha);
     if !(0.0..=1.0).contains(&alpha) {
         return Err(ApiError::invalid("/fusion/alpha", "must be from 0 to 1"));
     }

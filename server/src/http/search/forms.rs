@@ -229,6 +229,9 @@ pub(in crate::http) enum InputForms {
 pub(in crate::http) struct RangeInput {
     /// The time range.
     clip: ClipBody,
+    /// Text that describes a change to the clip, not only white space. It makes the vector of a composed query.
+    #[schema(min_length = 1, pattern = r"\S")]
+    modification: Option<String>,
 }
 
 /// Embeds the part `file` of a multipart request.
@@ -240,6 +243,9 @@ pub(in crate::http) struct UploadInput {
     /// Always `true`.
     #[schema(schema_with = only_true)]
     upload: bool,
+    /// Text that describes a change to the clip, not only white space. It makes the vector of a composed query.
+    #[schema(min_length = 1, pattern = r"\S")]
+    modification: Option<String>,
 }
 
 /// A filter: a test of one field, or a combination of filters. At most 8 levels deep, with at most 200 tests and
