@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::io::Write;
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, bail};
 use clap::{ArgGroup, Args};
@@ -45,9 +46,9 @@ pub(crate) struct GenerateArgs {
     /// Frames per second of video, at least 4 frames and at most 64
     #[arg(long, requires = "video", default_value_t = 2.0, conflicts_with = "frames")]
     fps: f64,
-    /// Number of frames instead, rounded to an even one
-    #[arg(long, requires = "video")]
-    frames: Option<usize>,
+    /// Number of frames instead, 1 to 64, rounded to an even one; a shorter video gives what it has
+    #[arg(long, requires = "video", value_parser = clap::value_parser!(u8).range(1..=MOST_FRAMES as i64))]
+    frames: Option<u8>,
     /// Short side of the frames in pixels; the model's own bounds hold too
     #[arg(long, default_value_t = 448, value_parser = clap::value_parser!(u32).range(16..=4096))]
     side: u32,
@@ -154,21 +155,29 @@ impl GenerateArgs {
         if !(self.fps > 0.0 && self.fps <= 240.0) {
             bail!("--fps is a number over 0, at most 240");
         }
-        let wanted = match self.frames {
-            Some(frames) => FrameCount::Exactly(frames),
-            None => FrameCount::PerSecond { rate: self.fps, at_most: MOST_FRAMES },
-        };
+        let wanted = self.wanted();
         let probe = video::probe(path, limits)?;
         let file = video::VideoFile { path, probe: &probe, in_order: true, limits };
+        let last = Mutex::new(Taken::default());
         let pick = |times_ms: &[i64], _: i64| {
-            let count = wanted.of(times_ms.len(), rate(times_ms));
-            // Too short a video gives what it has; a single frame counts twice.
-            count.map_or_else(|| (0..times_ms.len().min(2)).collect(), |count| indices(times_ms.len(), count))
+            let (picked, taken) = wanted.of(times_ms);
+            *last.lock().unwrap_or_else(PoisonError::into_inner) = taken;
+            picked
         };
         let scaling = FrameSize::ShortEdge(self.side).into();
         let frames = video::picked_frames_of_span(file, span, &pick, scaling)?;
+        if let Some(reduced) = last.into_inner().unwrap_or_else(PoisonError::into_inner).reduced() {
+            writeln!(std::io::stderr(), "reprise: {reduced}")?;
+        }
         let times: Vec<i64> = frames.iter().map(|frame| frame.time_ms).collect();
         Ok(Part::Video { per_second: rate(&times), frames })
+    }
+
+    fn wanted(&self) -> Wanted {
+        match self.frames {
+            Some(frames) => Wanted::Frames(usize::from(frames)),
+            None => Wanted::PerSecond(self.fps),
+        }
     }
 
     fn span(&self) -> anyhow::Result<Range<i64>> {
@@ -185,6 +194,53 @@ impl GenerateArgs {
     }
 }
 
+/// The frames that were asked for.
+#[derive(Debug, Clone, Copy)]
+enum Wanted {
+    Frames(usize),
+    PerSecond(f64),
+}
+
+/// How many frames were taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Taken {
+    taken: usize,
+    /// Frames of the stretch.
+    there: usize,
+    /// Frames that would have been taken without a bound, from a video that has them.
+    asked: usize,
+}
+
+impl Wanted {
+    /// Indices of the frames to take of those at these times.
+    fn of(self, times_ms: &[i64]) -> (Vec<usize>, Taken) {
+        let (there, per_second) = (times_ms.len(), rate(times_ms));
+        let at_rate = |rate, at_most| FrameCount::PerSecond { rate, at_most }.of(there, per_second);
+        let (asked, count) = match self {
+            Wanted::Frames(frames) => (frames, FrameCount::Exactly(frames.max(2)).of(there, per_second)),
+            Wanted::PerSecond(rate) => {
+                (at_rate(rate, usize::MAX).unwrap_or(there), at_rate(rate, MOST_FRAMES))
+            }
+        };
+        // Too short a video gives what it has, in pairs; a single frame counts twice.
+        let picked = match count.unwrap_or(there / 2 * 2) {
+            0 => (0..there).collect(),
+            count => indices(there, count),
+        };
+        let taken = picked.len();
+        (picked, Taken { taken, there, asked })
+    }
+}
+
+impl Taken {
+    /// What to say if fewer frames were taken than asked for.
+    fn reduced(self) -> Option<String> {
+        let Taken { taken, there, asked } = self;
+        let more = || format!("took {taken} of {there} frames, evenly, where {asked} were asked for");
+        (taken < asked).then(more)
+    }
+}
+
 /// Frames per second of frames at these times; 1 for a single frame.
 fn rate(times_ms: &[i64]) -> f64 {
     let (first, last) = (times_ms.first().copied().unwrap_or(0), times_ms.last().copied().unwrap_or(0));
@@ -196,7 +252,36 @@ fn rate(times_ms: &[i64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::rate;
+    use super::{Wanted, rate};
+
+    #[track_caller]
+    fn check(wanted: Wanted, frames: i64, expected: &[usize], said: &str) {
+        let times: Vec<i64> = (0..frames).map(|at| at * 40).collect();
+        let (picked, taken) = wanted.of(&times);
+        assert_eq!(picked, expected);
+        assert_eq!(taken.reduced().unwrap_or_default(), said);
+    }
+
+    #[test]
+    fn a_video_gives_the_frames_asked_for_or_says_how_many_it_has() {
+        check(Wanted::Frames(4), 75, &[0, 25, 49, 74], "");
+        check(Wanted::Frames(3), 75, &[0, 25, 49, 74], "");
+        check(Wanted::Frames(1), 75, &[0, 74], "");
+        let short = |taken, there, asked| {
+            format!("took {taken} of {there} frames, evenly, where {asked} were asked for")
+        };
+        check(Wanted::Frames(64), 5, &[0, 1, 3, 4], &short(4, 5, 64));
+        check(Wanted::Frames(3), 3, &[0, 2], &short(2, 3, 3));
+        check(Wanted::Frames(64), 1, &[0], &short(1, 1, 64));
+        check(Wanted::Frames(1), 1, &[0], "");
+        check(Wanted::PerSecond(2.0), 1, &[0], "");
+        check(Wanted::PerSecond(2.0), 75, &[0, 15, 30, 44, 59, 74], "");
+        let (picked, taken) = Wanted::PerSecond(2.0).of(&(0..4000).map(|at| at * 40).collect::<Vec<_>>());
+        assert_eq!((picked.len(), picked[0], picked[63]), (64, 0, 3999));
+        let steps: Vec<usize> = picked.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(steps.iter().all(|step| (63..=64).contains(step)), "{steps:?}");
+        assert_eq!(taken.reduced(), Some(short(64, 4000, 320)));
+    }
 
     #[test]
     fn frames_per_second_are_counted_between_frames() {

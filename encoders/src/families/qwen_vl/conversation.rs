@@ -9,6 +9,7 @@ use super::prompt::expanded;
 use super::template::{ChatTemplate, Piece, Turn};
 use super::writer::Writer;
 use crate::generator::{Conversation, Generated, Generator, Message, OnText, Part, Sampling};
+use crate::resize::Pixels;
 use crate::{EncodeError, Frame};
 
 /// A model that writes, with what makes its prompts.
@@ -55,9 +56,29 @@ impl QwenVlGenerator {
         if !(per_second > 0.0 && per_second.is_finite()) {
             return Err(EncodeError::BadInput("a video's frames per second must be over 0".into()));
         }
+        self.fits(frames)?;
         let first = frames.first().map_or(0, |frame| frame.time_ms);
         let times = frames.iter().map(|frame| (frame.time_ms - first) as f64 / 1000.0).collect();
         self.patching.video(&frames.iter().collect::<Vec<_>>(), times, per_second)
+    }
+}
+
+impl QwenVlGenerator {
+    /// Whether a video leaves room in the model's context. Checked before its frames become patches, which take several
+    /// times their memory.
+    fn fits(&self, frames: &[Frame]) -> Result<(), EncodeError> {
+        let Some(first) = frames.first() else { return Ok(()) };
+        let from = Pixels { width: first.width, height: first.height };
+        let config = &self.writer.model.config;
+        let tokens = self.patching.video_grid(frames.len(), from)?.tokens(config.vision.merge);
+        let (count, longest) = (frames.len(), config.text.longest);
+        match tokens < longest {
+            true => Ok(()),
+            false => Err(EncodeError::BadInput(
+                format!("{count} frames take {tokens} tokens and the model reads {longest}: give fewer or smaller ones")
+                    .into(),
+            )),
+        }
     }
 }
 
