@@ -51,7 +51,8 @@ impl ComputeArgs {
     /// # Errors
     /// As [`ComputeArgs::load`].
     pub fn load_with(&self, model: &ModelName, frames: &FrameArgs) -> Result<Embedder, LoadError> {
-        let FrameArgs { frames_per_second, frames_per_clip, dim, size: FrameSizeArgs { max_pixels } } = *frames;
+        let FrameArgs { frames_per_second, frames_per_clip, dim, size: FrameSizeArgs { max_pixels } } =
+            *frames;
         let (frames_per_clip, dim) = (frames_per_clip.map(usize::from), dim.map(|dim| dim as usize));
         let options = self.options();
         load_with(model, &LoadOptions { frames_per_second, frames_per_clip, max_pixels, dim, ..options })

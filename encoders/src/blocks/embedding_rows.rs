@@ -25,7 +25,8 @@ impl EmbeddingRows {
             return Ok(EmbeddingRows::Floats(table));
         }
         let (vocabulary, width) = table.dims2()?;
-        let (mut values, mut scales) = (Vec::with_capacity(vocabulary * width), Vec::with_capacity(vocabulary));
+        let (mut values, mut scales) =
+            (Vec::with_capacity(vocabulary * width), Vec::with_capacity(vocabulary));
         for row in 0..vocabulary {
             let row: Vec<f32> = table.get(row)?.to_vec1()?;
             let most = row.iter().fold(0_f32, |most, value| most.max(value.abs()));

@@ -270,8 +270,8 @@ mod tests {
         for processor in [best, Processor::Avx2] {
             let scale = 0.3;
             let mask = AttentionMask::Earlier;
-            let whole =
-                Attention { processor, tokens, heads, kv_heads, mask, angles: Some(&angles), scale }.of(&packed);
+            let whole = Attention { processor, tokens, heads, kv_heads, mask, angles: Some(&angles), scale }
+                .of(&packed);
             let (mut cache, mut first, mut outputs) = (KvCache::new(kv_heads), 0, Vec::new());
             for count in parts {
                 let angles = angles.part(first, *count, size);
@@ -300,7 +300,8 @@ mod tests {
         let Some(processor) = Processor::detect() else { return };
         let angles = RotaryAngles::new(&[0.0; 4], RotaryPairs::Halves);
         let attention = CachedAttention { processor, heads: 2, angles: &angles, scale: 1.0 };
-        let rows = |tokens, across| Tensor::zeros((tokens, across), candle_core::DType::F32, &Device::Cpu).unwrap();
+        let rows =
+            |tokens, across| Tensor::zeros((tokens, across), candle_core::DType::F32, &Device::Cpu).unwrap();
         let mut cache = KvCache::new(1);
         attention.keep(&rows(1, 32), &mut cache).unwrap();
         for wrong in [rows(1, 33), rows(1, 16), rows(2, 32), rows(4, 8).t().unwrap()] {

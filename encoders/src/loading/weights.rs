@@ -49,9 +49,9 @@ impl Stored {
     fn wide(&self) -> Result<Tensor, LoadError> {
         let tensor = match self {
             Stored::Held(tensor) => tensor.clone(),
-            Stored::InFile(tensor) => tensor
-                .tensor()
-                .map_err(|why| LoadError::BadFile { path: tensor.path().to_owned(), why })?,
+            Stored::InFile(tensor) => {
+                tensor.tensor().map_err(|why| LoadError::BadFile { path: tensor.path().to_owned(), why })?
+            }
         };
         Ok(tensor.to_dtype(DType::F32)?)
     }

@@ -2,6 +2,7 @@
 
 use super::classify::{classify, marks};
 use super::warm_up::{find_limits, warm_up};
+use crate::Space;
 use crate::device::{self, Placement};
 use crate::families::family::{Family, Model};
 use crate::generator::Generator;
@@ -9,7 +10,6 @@ use crate::hub::Repository;
 use crate::loading::{
     CONFIG, Embedder, LoadError, LoadOptions, ModelFiles, ModelName, Source, folder::TOKENIZER,
 };
-use crate::Space;
 use crate::transcriber::Transcriber;
 
 /// Loads `name` with `replicas` encoders. Blocks; downloads if needed.
@@ -37,7 +37,12 @@ pub fn load_with(name: &ModelName, options: &LoadOptions) -> Result<Embedder, Lo
     })?;
     if let Some(dim) = options.dim.filter(|dim| *dim != embedder.space.dim) {
         let Space { name: space, dim: own, .. } = &embedder.space;
-        tracing::warn!(space, own, dim, "the model was not trained for shorter vectors and keeps its own length");
+        tracing::warn!(
+            space,
+            own,
+            dim,
+            "the model was not trained for shorter vectors and keeps its own length"
+        );
     }
     Ok(embedder)
 }

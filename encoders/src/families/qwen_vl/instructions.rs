@@ -83,7 +83,8 @@ const PLAIN_BOTH: &str = "{clip}{text}";
 const ONE_WORD_OF_TEXT: &str = "{text}\nSummary above sentence in one word:";
 const ONE_WORD_OF_CLIP: &str = "{clip}\nSummary above video in one word:";
 /// CARE names no prompt for both; this is that of E5-V (arXiv 2407.12580), which it follows, for a video.
-const ONE_WORD_OF_BOTH: &str = "{clip}\nModify this video with \"{text}\", describe modified video in one word:";
+const ONE_WORD_OF_BOTH: &str =
+    "{clip}\nModify this video with \"{text}\", describe modified video in one word:";
 
 /// The texts around what is encoded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -132,8 +133,9 @@ impl Prompts {
             EmbeddingKind::Qwen3 => {
                 [PLAIN_TEXT, PLAIN_CLIP, PLAIN_BOTH].map(|user| released(REPRESENT, user))
             }
-            EmbeddingKind::Care => [ONE_WORD_OF_TEXT, ONE_WORD_OF_CLIP, ONE_WORD_OF_BOTH]
-                .map(|user| released(HELPFUL, user)),
+            EmbeddingKind::Care => {
+                [ONE_WORD_OF_TEXT, ONE_WORD_OF_CLIP, ONE_WORD_OF_BOTH].map(|user| released(HELPFUL, user))
+            }
         };
         let end = if kind == EmbeddingKind::Gme { "<|endoftext|>" } else { "" };
         let rendered = |name: &str, messages: &Messages, released: Released, parts: &[Placeholder]| {
@@ -175,7 +177,10 @@ impl Messages {
         for part in [Placeholder::Clip, Placeholder::Text] {
             let (found, wanted) = (user.matches(part.name()).count(), usize::from(parts.contains(&part)));
             if found != wanted {
-                return Err(format!("its user message has {} {found} times instead of {wanted}", part.name()));
+                return Err(format!(
+                    "its user message has {} {found} times instead of {wanted}",
+                    part.name()
+                ));
             }
             user = user.replace(part.name(), part.mark());
         }
@@ -291,7 +296,8 @@ impl PromptIds {
         tokenizer: &PromptTokenizer,
         config: &Config,
     ) -> Result<Vec<u32>, EncodeError> {
-        let content = text.strip_prefix(&self.text[..]).and_then(|text| text.strip_suffix(&self.text_end[..]));
+        let content =
+            text.strip_prefix(&self.text[..]).and_then(|text| text.strip_suffix(&self.text_end[..]));
         let content = content
             .ok_or_else(|| EncodeError::BadInput("a modification text without this model's prompt".into()))?;
         let visual = tokenizer.ids(&block(visual, config))?;
@@ -331,7 +337,8 @@ mod tests {
 
     #[test]
     fn a_file_changes_the_prompts_that_it_names() {
-        let file = r#"{"text": {"system": "find it"}, "composed": {"system": "", "user": "{clip} but {text}!"}}"#;
+        let file =
+            r#"{"text": {"system": "find it"}, "composed": {"system": "", "user": "{clip} but {text}!"}}"#;
         let changed = prompts(EmbeddingKind::Qwen3, Generation::Three, file).unwrap();
         let released = prompts(EmbeddingKind::Qwen3, Generation::Three, "{}").unwrap();
         assert_eq!(changed.document, released.document);

@@ -99,7 +99,9 @@ fn header(file: &mut File) -> Result<(Metadata, u64), Cause> {
     let start = 8 + length;
     match start + metadata.data_len() as u64 == all {
         true => Ok((metadata, start)),
-        false => Err(format!("a file of {all} bytes, but its header says {} more", metadata.data_len()).into()),
+        false => {
+            Err(format!("a file of {all} bytes, but its header says {} more", metadata.data_len()).into())
+        }
     }
 }
 

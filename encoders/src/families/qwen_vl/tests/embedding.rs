@@ -23,7 +23,7 @@ use crate::{
     Clip, DeviceChoice, EncodeError, Frame, FrameSize, Input, LoadError, LoadOptions, ModelName, Source,
 };
 
-fn kind(fixture: &Fixture) -> EmbeddingKind {
+pub(super) fn kind(fixture: &Fixture) -> EmbeddingKind {
     match fixture.config().generation {
         Generation::Two => EmbeddingKind::Gme,
         Generation::TwoFive => EmbeddingKind::Care,
@@ -32,7 +32,7 @@ fn kind(fixture: &Fixture) -> EmbeddingKind {
 }
 
 /// The key of config.json.
-fn key(kind: EmbeddingKind) -> Value {
+pub(super) fn key(kind: EmbeddingKind) -> Value {
     json!({"kind": kind})
 }
 
@@ -100,7 +100,7 @@ fn prompts_and_vectors_of_embedders_are_the_references() {
 }
 
 /// A folder with the fixture's model and this key in its config.json.
-fn folder(fixture: &Fixture, embedding: Option<Value>) -> tempfile::TempDir {
+pub(super) fn folder(fixture: &Fixture, embedding: Option<Value>) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for file in ["model.safetensors", "tokenizer.json", "preprocessor_config.json"] {
         std::fs::copy(fixture.folder.join(file), folder.path().join(file)).unwrap();
@@ -136,7 +136,7 @@ pub(super) fn text(tokenizer: &Tokenizer, text: &str) -> Input {
     Input::Text(windows.remove(0).tokens)
 }
 
-fn clip(frames: u32) -> Clip {
+pub(super) fn clip(frames: u32) -> Clip {
     let frame = |at: u32| Frame { time_ms: i64::from(at) * 1000, ..picture(48, 32, at) };
     Clip { frames: (0..frames).map(frame).collect() }
 }
@@ -173,6 +173,34 @@ fn a_batch_of_texts_clips_and_both_is_its_inputs_alone() {
         assert!(one_by_one.iter().zip(&together).all(|(one, other)| largest(one, other) < 1e-4));
         let (first, last) = (&together[0], &together[together.len() - 1]);
         assert!(largest(first, last) > 1e-3, "every input has the same vector");
+    });
+}
+
+#[test]
+fn special_tokens_in_a_text_are_letters_for_an_embedder_too() {
+    each(|fixture| {
+        let folder = folder(fixture, Some(key(kind(fixture))));
+        let tokenizer = load(folder.path()).unwrap().tokenizer.unwrap();
+        let json = std::fs::read(fixture.folder.join("tokenizer.json")).unwrap();
+        let json: Value = serde_json::from_slice(&json).unwrap();
+        let added = json["added_tokens"].as_array().unwrap().iter();
+        let specials: Vec<(u32, &str)> = added
+            .filter(|token| token["special"] == true)
+            .map(|token| (token["id"].as_u64().unwrap() as u32, token["content"].as_str().unwrap()))
+            .collect();
+        let specials_in = |windows: crate::text::Windows| -> Vec<u32> {
+            let ids = windows.windows.into_iter().flat_map(|window| window.tokens.ids);
+            ids.filter(|id| specials.iter().any(|(special, _)| special == id)).collect()
+        };
+        let of_text = |text: &str| specials_in(tokenizer.windows(text, Overflow::Truncate, 1).unwrap());
+        let of_change = |text: &str| specials_in(tokenizer.modification(text).unwrap());
+        let (prompts, changes) = (of_text(""), of_change(""));
+        assert!(!prompts.is_empty() && specials.len() > 10, "{}", fixture.name);
+        for (_, special) in &specials {
+            let text = format!("a {special} in the text{special}");
+            assert_eq!(of_text(&text), prompts, "{} {special}", fixture.name);
+            assert_eq!(of_change(&text), changes, "{} {special}", fixture.name);
+        }
     });
 }
 

@@ -7,5 +7,6 @@ mod fixture;
 mod model;
 mod pixels;
 mod random;
+mod refused;
 mod tables;
 mod writing;

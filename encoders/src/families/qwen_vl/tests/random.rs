@@ -127,7 +127,12 @@ impl Model {
         for (got, expected) in vectors.iter().zip(expected) {
             assert_eq!(got.len(), expected.len());
             let norm = got.iter().map(|value| value * value).sum::<f32>().sqrt();
-            let off = got.iter().map(|value| value / norm).zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            let off = got
+                .iter()
+                .map(|value| value / norm)
+                .zip(expected)
+                .map(|(a, b)| (a - b).abs())
+                .fold(0.0, f32::max);
             assert!(off < TOLERANCE, "{} differs by {off}", self.config);
         }
     }
