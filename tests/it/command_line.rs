@@ -99,7 +99,15 @@ fn what_needs_no_server_works_alone() {
     let folder = tempfile::tempdir().unwrap();
     let models = prints_json(&["models", "--json"]);
     assert!(models["items"].as_array().unwrap().iter().any(|it| it["name"] == "builtin:tiny"), "{models}");
-    assert!(prints(&["models"]).contains("builtin:tiny"));
+    let listed = prints(&["models"]);
+    for line in [
+        "builtin:tiny",
+        "gme-Qwen2-VL-7B-Instruct: answers a text, a clip, or a clip and a change",
+        "about 20 s on a CPU core, licence Apache-2.0, size about 33165 MB",
+        "MCG-NJU/CaRe-7B: answers long texts",
+    ] {
+        assert!(listed.contains(line), "{line}: {listed}");
+    }
     let data = folder.path().join("data");
     for _ in 0..2 {
         assert!(prints(&["migrate", "--data-dir", shown(&data)]).contains("sqlite schema is up to date"));

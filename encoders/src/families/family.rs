@@ -134,7 +134,8 @@ pub struct PublishedModel {
     pub model: &'static str,
     /// SPDX id of the licence of its weights; `None` if it is not known for certain.
     pub licence: Option<&'static str>,
-    /// Size of its weights in bytes; `None` if it is not known for certain.
+    /// Size of its weights in bytes, about: that of their files, or their number times the bytes of one. `None` if neither is
+    /// known for certain.
     pub bytes: Option<u64>,
     /// Its use, in words.
     pub purpose: &'static str,

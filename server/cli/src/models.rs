@@ -35,8 +35,9 @@ pub(crate) fn run(args: &ModelsArgs) -> anyhow::Result<()> {
         }
         for published in model.published {
             let licence = published.licence.unwrap_or("unknown");
-            let size =
-                published.bytes.map_or("unknown".to_owned(), |bytes| format!("{} MB", bytes / 1_000_000));
+            let size = published
+                .bytes
+                .map_or("unknown".to_owned(), |bytes| format!("about {} MB", bytes / 1_000_000));
             say(format!(
                 "    {:<12} {}: {}, licence {licence}, size {size}",
                 "by name", published.model, published.purpose

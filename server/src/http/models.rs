@@ -79,7 +79,8 @@ struct Model {
     purpose: Option<String>,
     /// SPDX id of the licence of its weights, such as `Apache-2.0`. Null if it is not known for certain.
     licence: Option<String>,
-    /// Size of its weights as they are published, in bytes. Null if it is not known for certain.
+    /// Size of its weights as they are published, in bytes, about: that of their files, or their number times the bytes of one.
+    /// Null if neither is known for certain.
     #[schema(minimum = 0)]
     bytes: Option<u64>,
     /// State of the model.
