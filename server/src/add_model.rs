@@ -8,7 +8,7 @@ use reprise_encoders::{LoadOptions, ModelName};
 use crate::app::App;
 use crate::catalog::CatalogError;
 use crate::ingest;
-use crate::models::{self, LoadedSpace, SpacesError};
+use crate::models::{self, LoadedSpace, Measuring, SpacesError};
 use crate::terms::{QueryKind, SpaceInfo};
 
 /// Result of adding a model.
@@ -62,25 +62,55 @@ async fn load_and_add(app: &App, new: &NewModel) -> Result<Added, SpacesError> {
     if *paused {
         app.catalog.pause_fill(space.key).await?;
     }
+    // Before others see the space: they see that its time is not known yet.
+    let measurement = Measurement::of(&space);
     // Before anything is stored in the space.
     app.vectors.add(expectation(&space)).await?;
     app.spaces.add(Arc::clone(&space), &app.catalog).await?;
-    measure(app, &space).await;
+    if let Some(measurement) = measurement {
+        measurement.run(app).await;
+    }
     // Running jobs keep the spaces from their start. Afterwards they enqueue a fill for the new space.
     let fills = enqueue_fills(app, std::slice::from_ref(&space)).await?;
     tracing::info!(space = space.space.name, videos = fills, "a model was added; filling its space");
     Ok(Added { space, is_new: true })
 }
 
-/// Measures the time of a clip in a space, once a start.
-pub(crate) async fn measure(app: &App, space: &Arc<LoadedSpace>) {
-    if space.seconds_a_clip.get().is_none()
-        && let Some(seconds) = ingest::seconds_a_clip(app, space).await
-    {
-        tracing::info!(space = space.space.name, seconds, "measured the time of a clip");
-        // Another measurement at the same moment is as good.
-        let _ = space.seconds_a_clip.set(seconds);
+/// A measurement of the time of a clip in a space. The space shows it as begun, also before it runs.
+pub(crate) struct Measurement {
+    space: Arc<LoadedSpace>,
+    measuring: Measuring,
+}
+
+impl Measurement {
+    /// `None` if the space takes no frames, or if its time is known or is being measured.
+    pub(crate) fn of(space: &Arc<LoadedSpace>) -> Option<Measurement> {
+        let measuring = if space.space.can.frames { space.pace.begin()? } else { return None };
+        Some(Measurement { space: Arc::clone(space), measuring })
     }
+
+    /// Measures for some seconds up to two minutes. Errors are logged.
+    pub(crate) async fn run(self, app: &App) {
+        let Measurement { space, measuring } = self;
+        if let Some(seconds) = ingest::seconds_a_clip(app, &space).await {
+            tracing::info!(space = space.space.name, seconds, "measured the time of a clip");
+            measuring.end(seconds);
+        }
+    }
+}
+
+/// The measurements to make before a start's fills: of the spaces that lack vectors of stored clips, paused or not.
+///
+/// # Errors
+/// The catalog failed.
+pub(crate) async fn unmeasured(app: &App) -> Result<Vec<Measurement>, CatalogError> {
+    let mut found = Vec::new();
+    for space in app.spaces.all().into_iter().filter(|it| it.space.can.frames) {
+        if app.catalog.lacks_clips(space.key).await? {
+            found.extend(Measurement::of(&space));
+        }
+    }
+    Ok(found)
 }
 
 /// Ends the pause of a space's fill, and enqueues the fills that it lacks.

@@ -52,6 +52,8 @@ pub struct App {
     pub query_frames: QueryFrames,
     /// Limits concurrent renders.
     pub renders: Renders,
+    /// Places for fills, one a runner. A start holds them while it measures the time that the fills take.
+    pub fills: Arc<Semaphore>,
     /// Limits exports that are made at once.
     pub exports: Arc<Semaphore>,
     /// One evaluation runs at a time: it must not hold up the ingest.

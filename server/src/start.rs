@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -13,7 +13,7 @@ use reprise_encoders::screen_text::TesseractError;
 use crate::access::{Gate, LinkSigner};
 use crate::activity::alerts;
 use crate::activity::webhooks::Sender;
-use crate::add_model::{enqueue_fills, expectation, measure};
+use crate::add_model::{Measurement, enqueue_fills, expectation, unmeasured};
 use crate::app::{App, Renders};
 use crate::catalog::{self, CatalogError};
 use crate::config::Config;
@@ -103,6 +103,7 @@ pub async fn open(config: Config) -> Result<Arc<App>, StartError> {
         query_decodes: Arc::new(Semaphore::new(config.query_decodes.max(1))),
         query_frames: QueryFrames::default(),
         renders: Renders::default(),
+        fills: Arc::new(Semaphore::new(config.runners.max(1))),
         exports: Arc::new(Semaphore::new(config.exports_at_once)),
         evaluations: Arc::new(Semaphore::new(1)),
         readings: Arc::new(Semaphore::new(1)),
@@ -130,9 +131,13 @@ pub async fn start(app: &Arc<App>) -> Result<Background, StartError> {
         tracing::info!(videos = fills, "videos lack vectors of a loaded space; filling them in");
     }
     let closing = CancellationToken::new();
-    let paused = app.catalog.paused_fills().await?;
-    if !paused.is_empty() {
-        tokio::spawn(closing.clone().run_until_cancelled_owned(measure_paused(Arc::clone(app), paused)));
+    let measurements = unmeasured(app).await?;
+    if !measurements.is_empty() {
+        // No runner has begun, so the places are free.
+        let places = u32::try_from(app.fills.available_permits()).unwrap_or(u32::MAX);
+        let held = Arc::clone(&app.fills).acquire_many_owned(places).await.ok();
+        let work = measure(Arc::clone(app), measurements, held);
+        tokio::spawn(closing.clone().run_until_cancelled_owned(work));
     }
     let runner = |duty| tokio::spawn(jobs::run_forever(Arc::clone(app), duty, closing.clone()));
     let usual = (0..app.config.runners).map(|_| Duty::Usual);
@@ -154,12 +159,13 @@ pub async fn start(app: &Arc<App>) -> Result<Background, StartError> {
     Ok(Background { closing, runners, caretakers })
 }
 
-/// Measures the time of a clip in the spaces whose fill is paused. A running fill would slow the measurement, and shows
-/// its pace itself.
-async fn measure_paused(app: Arc<App>, paused: Vec<u32>) {
-    for space in app.spaces.all().into_iter().filter(|it| paused.contains(&it.key)) {
-        measure(&app, &space).await;
+/// Measures the time of a clip in some spaces. Fills wait meanwhile: they would slow the measurement, and users see the
+/// time before they begin.
+async fn measure(app: Arc<App>, measurements: Vec<Measurement>, places: Option<OwnedSemaphorePermit>) {
+    for measurement in measurements {
+        measurement.run(&app).await;
     }
+    drop(places);
 }
 
 async fn write_query_log(app: Arc<App>, closing: CancellationToken) {

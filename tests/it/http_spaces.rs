@@ -9,6 +9,7 @@ use reprise_tests::server::{PATIENCE, Server};
 use serde_json::{Value, json};
 
 use crate::encoders::folder;
+use crate::encoders_qwen_vl::{embedder, words};
 
 /// A data folder, and arguments of its servers.
 struct Bed {
@@ -180,6 +181,69 @@ async fn a_fill_can_wait_until_its_time_is_known() {
         .await;
 }
 
+#[tokio::test]
+async fn a_model_of_the_command_line_is_measured_before_its_fill_begins() {
+    let bed = Bed::new(&[]);
+    let server = bed.start(&[]);
+    server.ingest(&bed.film("one", &["smptebars", "color=c=red", "testsrc2"])).await;
+    server.ingest(&bed.film("two", &["color=c=blue", "smptebars"])).await;
+    assert!(server.stop());
+    let model = folder("legacy");
+    let models = ["--model", "builtin:tiny", "--model", model.to_str().unwrap()];
+    // Nothing runs jobs here, so the estimate stands before the fill begins.
+    let server = bed.start(&[&models[..], &["--runners", "0"]].concat());
+    let before = until(&server, |space| space["fill"]["estimated_seconds"].is_number()).await;
+    let fill = &before["fill"];
+    assert_eq!((&fill["state"], &fill["measuring"]), (&json!("filling"), &json!(false)), "{fill}");
+    assert_eq!((&fill["clips_left"], &before["clips"]), (&json!(5), &json!(0)), "{before}");
+    assert!(fill["estimated_seconds"].as_f64() > Some(0.0), "{fill}");
+    let (_, jobs) = server.get("/v1/jobs?kind=fill&state=queued").await;
+    assert_eq!(jobs["items"].as_array().map(Vec::len), Some(2), "{jobs}");
+    assert!(server.stop());
+    // The fills of that start wait too.
+    let server = bed.start(&models);
+    let is_filled = |space: &Value| {
+        let fill = &space["fill"];
+        assert!(space["clips"] == 0 || fill["estimated_seconds"].is_number(), "not measured before: {space}");
+        assert!(fill["measuring"] != true || fill["estimated_seconds"].is_null(), "measured twice: {space}");
+        fill["state"] == "complete"
+    };
+    let filled = until(&server, is_filled).await;
+    assert_eq!((&filled["clips"], &filled["fill"]["estimated_seconds"]), (&json!(5), &json!(0.0)));
+}
+
+/// Waits until the second space is as wanted. Returns it.
+async fn until(server: &Server, is_wanted: impl Fn(&Value) -> bool) -> Value {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let (_, spaces) = server.get("/v1/spaces").await;
+        let space = &spaces["items"][1];
+        if is_wanted(space) {
+            return space.clone();
+        }
+        assert!(Instant::now() < deadline, "it never comes: {space}");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn models_that_read_are_measured_before_their_fill_begins() {
+    let Some(words) = words() else { return };
+    let models = tempfile::tempdir().unwrap();
+    let bed = Bed::new(&["--model-root", models.path().to_str().unwrap()]);
+    let server = bed.start(&[]);
+    server.ingest(&bed.film("one", &["smptebars", "color=c=red", "testsrc2"])).await;
+    for kind in ["gme", "qwen3", "care"] {
+        let model = embedder(&words, kind, &models.path().join(kind));
+        let (status, space) = server.post("/v1/spaces", &json!({"model": model, "fill": "paused"})).await;
+        let fill = &space["fill"];
+        assert_eq!((status.as_u16(), &fill["state"], &space["clips"]), (201, &json!("paused"), &json!(0)));
+        assert!(fill["estimated_seconds"].as_f64() > Some(0.0), "{kind}: {space}");
+    }
+    let (_, jobs) = server.get("/v1/jobs?kind=fill").await;
+    assert_eq!(jobs["items"], json!([]), "none has begun");
+}
+
 async fn the_command_line_overrules(bed: &Bed, shot: &Value, tiny: &Value, added: &Value) {
     let server = bed.start(&["--model", "text=builtin:tiny"]);
     assert_eq!(
@@ -346,6 +410,8 @@ async fn a_model_of_the_hub_is_added_by_its_name() {
     assert_eq!((&whole["licence"], &whole["bytes"]), (&Value::Null, &Value::Null), "nobody stated them");
     let known = listed(&server, "sentence-transformers/all-MiniLM-L6-v2").await;
     assert_eq!((&known["state"], &known["licence"]), (&json!("away"), &json!("Apache-2.0")));
+    let reads = listed(&server, "Qwen/Qwen3-VL-Embedding-8B").await;
+    assert_eq!((&reads["licence"], &reads["bytes"]), (&json!("Apache-2.0"), &json!(16_289_587_680_u64)));
     assert_eq!(listed(&server, "builtin:tiny").await["state"], "loaded");
     assert_eq!(listed(&server, "builtin:sports").await["state"], "here");
     let asked = hub.asked_for("model.safetensors");

@@ -308,6 +308,11 @@ impl<W: Worker> Pool<W> {
         watch::wait_for_end(&self.handle.shared);
     }
 
+    /// Cost of an input, as [`Limits`] counts it. `None` if no worker is left.
+    pub fn cost(&self, input: &W::Input) -> Option<usize> {
+        lock(&self.handle.shared.posts).first().map(|post| post.spare.cost(input))
+    }
+
     /// Waiting inputs: (interactive, bulk).
     pub fn waiting(&self) -> (usize, usize) {
         let queue = lock(&self.handle.shared.queue);

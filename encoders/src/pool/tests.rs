@@ -477,3 +477,16 @@ async fn the_watch_notices_by_itself() {
     let error = bench.bulk(&[IS_STUCK]).await.unwrap().unwrap_err();
     assert!(matches!(error, EncodeError::Stuck { .. }), "{error}");
 }
+
+#[tokio::test]
+async fn the_cost_of_an_input_is_known_without_a_place_in_the_queue() {
+    let bench = bench(settings());
+    let busy = bench.query(&[1]);
+    tokio::task::yield_now().await;
+    assert_eq!(bench.next_batch(), [1]);
+    assert_eq!(bench.pool.cost(&texts(&[2])[0]), Some(1));
+    bench.open(1);
+    assert!(busy.await.unwrap().is_ok());
+    bench.pool.close();
+    assert_eq!(bench.pool.cost(&texts(&[2])[0]), None);
+}

@@ -35,6 +35,14 @@ impl Catalog {
         Ok(count)
     }
 
+    /// Whether a clip of a ready video lacks a vector in a space.
+    pub async fn lacks_clips(&self, space: u32) -> Result<bool, CatalogError> {
+        let sql = "SELECT 1 AS one FROM spans s JOIN videos v ON v.id = s.video WHERE s.level = 'clip' \
+                   AND v.state = 'ready' AND v.deleted_at_ms IS NULL AND s.start_ms < v.duration_ms \
+                   AND NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.space = $1 AND e.span = s.key) LIMIT 1";
+        Ok(self.database.row(sql, values![space]).await?.is_some())
+    }
+
     /// Enqueues a `fill` job for a video, unless one is queued or the video does not exist. Returns whether it did.
     pub async fn enqueue_fill(&self, video: Uuid) -> Result<bool, CatalogError> {
         let mut tx = self.database.begin().await?;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::models::LoadedSpace;
+use crate::models::{LoadedSpace, Pace};
 
 /// State of a space's fill. `complete`: every stored video is searchable in the space. `filling`: background jobs add the
 /// missing vectors; `GET /v1/jobs?kind=fill` lists the jobs, failed ones included. `paused`: no job adds vectors until the
@@ -39,12 +39,16 @@ pub(super) struct FillOut {
     /// Number of stored clips that are not searchable in the space yet. 0 for a space that takes no frames.
     #[schema(minimum = 0)]
     clips_left: u64,
-    /// Estimate of the time that these clips take on this server, in seconds: their number times the time of a clip, which is
-    /// measured on up to three stored clips when the model is added, and when a server starts with a paused fill. Null if
-    /// nothing was measured, for a space that
-    /// takes no frames, and for a key that may see only some videos.
+    /// Estimate of the time that these clips take on this server, in seconds: their number times the time of a clip. It is
+    /// measured on up to three stored clips when the model is added, and when a server starts while the space lacks clips;
+    /// fills begin after it. Of a clip that would take more than 20 s, only some frames or a part of one are encoded: the time
+    /// of the rest is extrapolated by the model's own cost of an input, in tokens. Null before, if nothing could be measured,
+    /// for a space that takes no frames, and for a key that may see only some videos.
     #[schema(minimum = 0)]
     estimated_seconds: Option<f64>,
+    /// Whether the time of a clip is being measured, which takes up to two minutes. False for a key that may see only some
+    /// videos.
+    measuring: bool,
 }
 
 /// What the library holds of a space.
@@ -67,7 +71,13 @@ impl FillOut {
             true => FillState::Filling,
             false => FillState::Complete,
         };
-        let seconds = space.seconds_a_clip.get().filter(|_| space.space.can.frames && !is_limited);
-        FillOut { state, clips_left, estimated_seconds: seconds.map(|it| it * clips_left as f64) }
+        let pace = (space.space.can.frames && !is_limited).then_some(&space.pace);
+        let seconds = pace.and_then(Pace::seconds_a_clip);
+        FillOut {
+            state,
+            clips_left,
+            estimated_seconds: seconds.map(|it| it * clips_left as f64),
+            measuring: pace.is_some_and(Pace::is_being_measured),
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use reprise_encoders::with_causes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -121,6 +122,17 @@ impl Runner {
         tokio::select! {
             () = self.closing.cancelled() => {}
             () = self.app.catalog.wait_for_job(&names, IDLE) => {}
+            () = self.wait_for_place(&names) => {}
+        }
+    }
+
+    /// Waits until a kind that is not in `open` has a place. Forever if there is none.
+    async fn wait_for_place(&self, open: &[JobName]) {
+        let closed = self.kinds.iter().filter(|kind| !open.contains(&kind.name()));
+        let places = closed.filter_map(|kind| kind.places(&self.app)).map(Semaphore::acquire_owned);
+        let mut places: FuturesUnordered<_> = places.collect();
+        if places.next().await.is_none() {
+            std::future::pending::<()>().await;
         }
     }
 

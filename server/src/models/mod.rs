@@ -1,9 +1,10 @@
 //! The loaded embedding spaces, and the active space for each kind of query.
 
 pub mod catalogue;
+mod pace;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use reprise_encoders::text::Tokenizer;
@@ -11,6 +12,9 @@ use reprise_encoders::{
     DownloadProgress, Embedder, LoadError, LoadOptions, ModelName, Pool, Space, batch, pool,
 };
 use tokio::sync::{Mutex, MutexGuard};
+
+pub(crate) use pace::Measuring;
+pub use pace::Pace;
 
 use crate::catalog::{Activation, Catalog, CatalogError, NewSpace, SpaceRow};
 use crate::config::Config;
@@ -32,8 +36,8 @@ pub struct LoadedSpace {
     pub pool: Pool,
     /// Whether it was added to a running server. Such a model is loaded at each start.
     pub added: bool,
-    /// Seconds that this machine takes for a stored clip, once they are measured.
-    pub seconds_a_clip: OnceLock<f64>,
+    /// Time that this machine takes for a stored clip.
+    pub pace: Pace,
 }
 
 impl LoadedSpace {
@@ -461,7 +465,7 @@ pub(crate) async fn start(
         precision,
         "model ready"
     );
-    Ok(LoadedSpace { key: row.key, space, tokenizer, devices, pool, added, seconds_a_clip: OnceLock::new() })
+    Ok(LoadedSpace { key: row.key, space, tokenizer, devices, pool, added, pace: Pace::default() })
 }
 
 fn measure(space: &str, batch: &pool::BatchReport) {

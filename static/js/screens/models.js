@@ -96,6 +96,7 @@ class Models {
     const now = performance.now() / 1000;
     const [since, before] = this.seen.get(id) ?? [now, coverage];
     this.seen.set(id, [since, before]);
+    if (fill.measuring) return 'measuring the time';
     if (fill.state === 'filling' && coverage > before) return formatEstimate(((1 - coverage) * (now - since)) / (coverage - before));
     return fill.estimated_seconds ? formatEstimate(fill.estimated_seconds) : '';
   }
@@ -114,11 +115,12 @@ class Models {
     const uses = KINDS.filter(([kind]) => kinds.some((one) => one === kind)).map(([, , word]) => word).join(', ');
     if (fill.state === 'complete') return el('span', { class: uses ? 'row small ok' : 'row small muted' }, icon('circle-check'), uses ? `Answers ${uses}` : 'Has read everything, not in use');
     const paused = fill.state === 'paused';
-    const word = paused ? 'Resume' : 'Pause';
+    const isNew = paused && coverage === 0;
+    const word = isNew ? 'Start' : paused ? 'Resume' : 'Pause';
     if (paused) this.seen.delete(space.id);
-    return [progress(`${paused ? 'Paused' : 'Reading'}, ${percent(space)}. It answers over that part.`, paused ? '' : this.timeLeft(space), coverage, nameOf(space)),
+    return [progress(isNew ? 'Waits for you: it has read nothing yet.' : `${paused ? 'Paused' : 'Reading'}, ${percent(space)}. It answers over that part.`, paused ? '' : this.timeLeft(space), coverage, nameOf(space)),
       button([icon(paused ? 'play' : 'pause'), word], () => this.turn(space, paused ? 'resume' : 'pause'), { class: 'btn end', 'aria-label': `${word} reading by ${nameOf(space)}` }),
-      paused && fill.estimated_seconds ? el('p', { class: 'dim tiny' }, `What is left takes ${formatEstimate(fill.estimated_seconds)}.`) : null];
+      paused && el('p', { class: 'dim tiny' }, timeOf(space))];
   }
 
   /** @param {Space} space @param {'pause'|'resume'} act */
@@ -194,7 +196,7 @@ class Models {
     };
     return el('section', {}, el('h2', { class: 'section-head' }, el('label', { for: 'model-name' }, 'Other model')),
       el('form', { class: 'row', on: { submit } }, el('div', { class: 'field grow' }, this.input), el('button', { type: 'submit', class: 'btn' }, 'Load')), this.said,
-      el('p', { class: 'dim small note' }, 'A CLIP, SigLIP, BLIP, LanguageBind or sentence model of the Hugging Face hub, or a folder under a model root of the server.'));
+      el('p', { class: 'dim small note' }, 'A CLIP, SigLIP, BLIP, LanguageBind or sentence model of the Hugging Face hub, or a folder under a model root of the server. For a clip and a change on real footage: GME or Qwen3-VL-Embedding. For long texts about what happens: CARE. These three take long on a processor.'));
   }
 
   /** @param {string} model */
@@ -202,13 +204,16 @@ class Models {
     const say = (/** @type {string} */ text) => { if (this.said) this.said.textContent = text; };
     this.asked.set(model, '');
     say('');
-    // The answer comes when the model is loaded; its progress is read meanwhile.
+    // The answer comes when the model is loaded and measured; its progress is read meanwhile.
     setTimeout(() => this.load(), 300);
     try {
       /** @type {Space} */
-      const space = await post('/v1/spaces', { json: { model } });
+      const space = await post('/v1/spaces', { json: { model, fill: 'paused' } });
       this.asked.delete(model);
-      this.page.toasts.show(`${nameOf(space)} is loaded${space.active_for.length > 0 ? '' : ': choose above what it answers'}.${timeOf(space)}`);
+      const waits = space.fill.state === 'paused' && space.fill.clips_left > 0;
+      // Where no stored shot lacks it there is nothing to decide.
+      if (space.fill.state === 'paused' && !waits) await post(`/v1/spaces/${space.id}/resume`);
+      this.page.toasts.show(`${nameOf(space)} is loaded${waits || space.active_for.length > 0 ? '' : ': choose above what it answers'}.${waits ? ` ${timeOf(space)} Start it above, or leave it paused.` : ''}`);
       if (this.input.value.trim() === model) this.input.value = '';
       jobs.look();
     } catch (error) {
@@ -231,11 +236,16 @@ function firstSteps(spaces, videos) {
       ? 'It was trained on drawings of divers and gymnasts, so that everything works without a network. On real footage its answers are guesses.'
       : 'Its weights are random, for tests: words mean nothing to it.'),
     el('ol', {}, el('li', {}, el('b', {}, '1'), el('span', {}, el('a', { class: 'link', href: '#recommended' }, 'Add a real model'), ': it is downloaded once, then works offline.')),
-      el('li', {}, el('b', {}, '2'), el('span', {}, el('a', { class: 'link', href: '/library' }, 'Add your videos'), videos > 0 ? `: those that are here (${videos}) it reads by itself.` : ': it reads them as they come.'))));
+      el('li', {}, el('b', {}, '2'), el('span', {}, el('a', { class: 'link', href: '/library' }, 'Add your videos'), videos > 0 ? `: those that are here (${videos}) it reads when you start it.` : ': it reads them as they come.'))));
 }
 
-/** What a toast says about the time of a fill; '' where it is short. @param {Space} space */
-const timeOf = ({ fill: { estimated_seconds: seconds } }) => (seconds && seconds >= 60 ? ` Reading the library takes ${formatEstimate(seconds)}; it can be paused.` : '');
+/** How long a paused model will read, '' where nothing is left. @param {Space} space */
+function timeOf({ coverage, fill: { measuring, clips_left: left, estimated_seconds: seconds } }) {
+  if (left === 0) return '';
+  if (measuring) return 'How long it takes is being measured on three shots.';
+  if (typeof seconds !== 'number') return 'How long it takes could not be measured.';
+  return `Reading ${coverage === 0 ? 'the library' : 'what is left'} takes ${formatEstimate(seconds)} on this server.`;
+}
 
 /** @param {any} error */
 const reasonOf = (error) => (error.status === 401 || error.status === 403 ? 'This needs an API key with the scope “admin”.' : `${describe(error)} ${REMEDIES[error.status] ?? ''}`);

@@ -12,7 +12,7 @@ pub(super) const KNOWN: &[KnownModel] = &[KnownModel {
     family: "qwen-vl",
     modality: "text, frames, composed",
     dimension: "hidden_size (1536 to 4096)",
-    text_tokens: "1800 (GME), 8192 (Qwen3-VL-Embedding), 2048 (CARE)",
+    text_tokens: "1800 (GME), 8192 (Qwen3-VL-Embedding), the context (CARE)",
     licence: "Apache-2.0 (GME, Qwen3-VL-Embedding), unknown (CARE)",
     source: "arXiv 2412.16855 (GME), 2601.04720 (Qwen3-VL-Embedding), 2501.00513 (CARE)",
     verified: TRANSFORMERS,
@@ -50,7 +50,7 @@ pub(super) const KNOWN: &[KnownModel] = &[KnownModel {
             model: "MCG-NJU/CaRe-7B",
             licence: None,
             bytes: None,
-            purpose: "answers long texts about what happens and where, or a clip; a change by the mean of both; about \
+            purpose: "answers long texts about what happens and where, a clip, or both by the prompt of E5-V; about \
                       7 minutes a clip on a CPU core",
         },
     ],

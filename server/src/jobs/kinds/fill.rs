@@ -1,7 +1,11 @@
 //! The fill job: encodes missing vectors, for new given clips, passages or spaces. Leaves out spaces whose fill is paused.
 
-use async_trait::async_trait;
+use std::sync::Arc;
 
+use async_trait::async_trait;
+use tokio::sync::Semaphore;
+
+use crate::app::App;
 use crate::catalog::JobName;
 use crate::ingest;
 use crate::jobs::error::JobError;
@@ -18,6 +22,10 @@ impl JobKind for Fill {
 
     fn needs(&self) -> &'static [Need] {
         &[Need::Decoder]
+    }
+
+    fn places(&self, app: &App) -> Option<Arc<Semaphore>> {
+        Some(Arc::clone(&app.fills))
     }
 
     async fn run(&self, work: Work) -> Result<(), JobError> {
