@@ -230,7 +230,8 @@ async fn until(server: &Server, is_wanted: impl Fn(&Value) -> bool) -> Value {
 async fn models_that_read_are_measured_before_their_fill_begins() {
     let Some(words) = words() else { return };
     let models = tempfile::tempdir().unwrap();
-    let bed = Bed::new(&["--model-root", models.path().to_str().unwrap()]);
+    // The small models' patches are small: 32 frames are more tokens than they take.
+    let bed = Bed::new(&["--frames-per-clip", "2", "--model-root", models.path().to_str().unwrap()]);
     let server = bed.start(&[]);
     server.ingest(&bed.film("one", &["smptebars", "color=c=red", "testsrc2"])).await;
     for kind in ["gme", "qwen3", "care"] {
