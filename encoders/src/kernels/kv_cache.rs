@@ -81,10 +81,11 @@ impl CachedAttention<'_> {
     /// Values of a head.
     fn size(&self, packed: &Tensor, cache: &KvCache) -> Result<usize> {
         let ((tokens, across), kv_heads) = (packed.dims2()?, cache.keys.len());
-        if kv_heads == 0 || self.heads % kv_heads != 0 || across % (self.heads + 2 * kv_heads) != 0 {
+        let parts = self.heads + 2 * kv_heads;
+        if kv_heads == 0 || !self.heads.is_multiple_of(kv_heads) || !across.is_multiple_of(parts) {
             bail!("{across} values are not {} heads that share {kv_heads} of keys", self.heads);
         }
-        let size = across / (self.heads + 2 * kv_heads);
+        let size = across / parts;
         if size == 0 || cache.keys[0].len() != cache.tokens * size || !self.angles.fit_tokens(tokens, size) {
             bail!("the cache or the rotary angles do not fit {tokens} tokens and heads of {size} values");
         }
