@@ -65,6 +65,8 @@ async fn a_model_that_is_added_says_how_long_it_will_read_and_waits_for_a_start(
         .await;
         let server = page.host.server();
         assert_eq!(server.get("/v1/jobs?kind=fill").await.1["items"], json!([]), "nothing has begun");
+        // It waits as long as it must.
+        page.open("/models").await;
         page.choose("Start reading by sports, built in").await;
         page.until("all is read", &format!("{row}?.innerText.includes('Has read everything')")).await;
         assert_eq!(server.get("/v1/jobs?kind=fill").await.1["items"].as_array().map(Vec::len), Some(1));
