@@ -5,6 +5,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use reprise_index::Background;
+use reprise_index::eval::auroc;
 use reprise_server::subtitles::passages::passages;
 use reprise_tests::lectures::{Lecture, Phrase, Question, lectures, phrases, questions};
 use reprise_tests::server::Server;
@@ -52,7 +54,9 @@ pub(crate) async fn measure(folder: &Path, report: &mut Report) {
     assert!(bed.server.stop(), "the server did not stop well");
     bed.server = Server::start(&data, &["--model", DEFAULT, "--model", &spoken]);
     let reader = bed.filled().await;
-    report.lectures("questions: the meaning of passages alone", bed.meaning(&reader, &questions).await);
+    let (found, standing) = bed.meaning(&reader, &questions).await;
+    report.lectures("questions: the meaning of passages alone", found);
+    report.note(&standing.sentence());
     let (clips, videos) = bed.asked(&questions).await;
     report.lectures("questions: **both, fused**", clips);
     report.lectures("questions, lecture: **both, fused**", videos);
@@ -72,6 +76,37 @@ impl Found {
         self.first += usize::from(rank == Some(0));
         self.in_five += usize::from(rank.is_some_and(|rank| rank < 5));
     }
+}
+
+/// The best passage's z of each question.
+#[derive(Default)]
+struct Standing {
+    present: Vec<f32>,
+    /// After the passages that answer it were removed.
+    without_answers: Vec<f32>,
+    /// After the whole lecture was removed.
+    without_lecture: Vec<f32>,
+}
+
+impl Standing {
+    fn sentence(&self) -> String {
+        let auroc = |absent: &[f32]| auroc(&self.present, absent).unwrap();
+        format!(
+            "AUROC of the best passage's z: {:.3} against the same {} questions without the passages that answer them, {:.3} \
+             without the lecture.",
+            auroc(&self.without_answers),
+            self.present.len(),
+            auroc(&self.without_lecture)
+        )
+    }
+}
+
+/// As the service takes it: from an even sample. `None` for too few passages.
+fn best_z(scores: Vec<f32>) -> Option<f32> {
+    let best = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let (all, most) = (scores.len(), scores.len().min(Background::SAMPLE));
+    let sample = (0..most).map(|place| scores[place * all / most]).collect();
+    Some(Background::of(sample, all as u64)?.z(best))
 }
 
 impl Bed {
@@ -176,8 +211,8 @@ impl Bed {
         }
     }
 
-    /// Ranks all passages for each question by cosine.
-    async fn meaning(&self, space: &str, questions: &[Question]) -> Found {
+    /// Ranks all passages for each question by cosine, and says how far the best stands above the others.
+    async fn meaning(&self, space: &str, questions: &[Question]) -> (Found, Standing) {
         let mut all = Vec::new();
         for (number, lecture) in self.lectures.iter().enumerate() {
             for passage in passages(&lecture.lines) {
@@ -190,17 +225,24 @@ impl Bed {
         }
         let number: HashMap<&str, usize> =
             self.lectures.iter().enumerate().map(|(at, it)| (it.file.as_str(), at)).collect();
-        let mut found = Found::default();
+        let (mut found, mut standing) = (Found::default(), Standing::default());
         for question in questions {
             let asked = self.vector(space, &question.text).await;
             let cosine = |other: &[f64]| asked.iter().zip(other).map(|(a, b)| a * b).sum::<f64>();
-            let mut ranked: Vec<(f64, usize)> =
-                all.iter().enumerate().map(|(at, it)| (cosine(&it.2), at)).collect();
-            ranked.sort_by(|one, other| other.0.total_cmp(&one.0));
-            let right = |at: usize| all[at].0 == number[&question.file[..]] && answers(&all[at].1, question);
-            found.add(ranked.iter().take(5).position(|it| right(it.1)));
+            let scores: Vec<f64> = all.iter().map(|it| cosine(&it.2)).collect();
+            let mut ranked: Vec<usize> = (0..all.len()).collect();
+            ranked.sort_by(|one, other| scores[*other].total_cmp(&scores[*one]));
+            let is_of_lecture = |at: usize| all[at].0 == number[&question.file[..]];
+            let is_right = |at: usize| is_of_lecture(at) && answers(&all[at].1, question);
+            found.add(ranked.iter().take(5).position(|at| is_right(*at)));
+            let z = |is_there: &dyn Fn(usize) -> bool| {
+                best_z((0..all.len()).filter(|at| is_there(*at)).map(|at| scores[at] as f32).collect())
+            };
+            standing.present.extend(z(&|_| true));
+            standing.without_answers.extend(z(&|at| !is_right(at)));
+            standing.without_lecture.extend(z(&|at| !is_of_lecture(at)));
         }
-        found
+        (found, standing)
     }
 
     async fn vector(&self, space: &str, text: &str) -> Vec<f64> {

@@ -49,7 +49,7 @@ async fn until_transcribed(page: &Page) {
 async fn ask(page: &Page) {
     page.open("/").await;
     page.until("the box has the focus", "document.activeElement.matches('.ask textarea')").await;
-    page.choose("Seen and said").await;
+    page.choose("Everywhere").await;
     page.choose("Said").await;
     page.click(".home .ask textarea").await;
     page.type_keys("which pair is merged by pair encoding?").await;

@@ -107,6 +107,7 @@ async fn addresses_lead_to_their_screens_and_say_what_is_asked() {
         for (address, expected) in [
             ("q=a&sources=spoken", json!(["spoken"])),
             ("q=a&sources=visual,spoken", json!(["visual", "spoken"])),
+            ("q=a&sources=screen", json!(["screen"])),
             ("q=a&sources=heard", json!(null)),
             ("q=a", json!(null)),
         ] {

@@ -4,7 +4,7 @@ use reprise_tests::written::{Look, Slide, can_read, written};
 use serde_json::{Value, json};
 
 use crate::Setting;
-use crate::page::Page;
+use crate::page::{ENTER, Page};
 
 /// Slides of a title and three lines, each shown for [`SECONDS`].
 const SLIDES: [[&str; 4]; 3] = [
@@ -90,8 +90,16 @@ async fn a_line_that_was_found_is_framed_where_it_stands() {
         let asked = json!({"query": {"text": "punish"}, "sources": ["screen"]});
         let evidence = page.host.server().search_hits(asked).await[0]["evidence"][0].clone();
         let start = evidence["start"].as_f64().expect("a time");
-        page.open("/?q=punish&sources=screen").await;
+        page.open("/").await;
+        page.until("the box has the focus", "document.activeElement.matches('.ask textarea')").await;
+        page.choose("Everywhere").await;
+        page.choose("Written").await;
+        page.click(".home .ask textarea").await;
+        page.type_keys("punish").await;
+        page.press(&[ENTER]).await;
         page.until_results().await;
+        page.until_address("&sources=screen").await;
+        page.until("the line is quoted", "document.querySelector('[data-place=\"0\"] .snip mark')").await;
         page.click(".results [data-place='0'] a.thumb").await;
         page.player_settled().await;
         page.until("the hit is listed", "document.querySelector('#hits .hitrow')").await;

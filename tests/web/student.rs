@@ -57,7 +57,7 @@ async fn a_student_lands_on_the_minute_of_a_paragraph() {
 async fn paste_notes(page: &Page) {
     page.open("/").await;
     page.until("the box has the focus", "document.activeElement.matches('.ask textarea')").await;
-    page.choose("Seen and said").await;
+    page.choose("Everywhere").await;
     page.choose("Said").await;
     page.click(".home .ask textarea").await;
     let paste = "const transfer = new DataTransfer();

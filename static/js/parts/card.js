@@ -49,14 +49,15 @@ const ACTS = {
  * @param {number} card.at the time that is printed on it, seconds
  * @param {number} card.length seconds
  * @param {Act[]} [card.acts]
- * @param {(Node|string)[]|null} [card.said] what was said
+ * @param {(Node|string)[]|null} [card.said] what was said, or is written
+ * @param {boolean} [card.isWritten] whether it is written
  * @param {number} [card.pile] how many hits it stands for, itself included
  * @param {boolean} [card.chosen]
  * @param {boolean} [card.eager] its picture is in sight from the start
  * @param {boolean} [card.bare] without its title: a heading has it
  * @returns {HTMLElement}
  */
-export function card({ href, title, picture, at, length, acts = ['pick', 'like', 'reel'], said, pile = 1, chosen = false, eager = false, bare = false }) {
+export function card({ href, title, picture, at, length, acts = ['pick', 'like', 'reel'], said, isWritten = false, pile = 1, chosen = false, eager = false, bare = false }) {
   const name = `${title}, ${formatTime(at)}`;
   const image = el('img', { src: picture, alt: '', loading: eager ? 'eager' : 'lazy', decoding: 'async', draggable: 'false' });
   const link = el('a', { class: 'thumb', href, 'aria-label': pile > 1 ? `${name}, ${pile} alike` : name },
@@ -70,7 +71,7 @@ export function card({ href, title, picture, at, length, acts = ['pick', 'like',
         class: 'more', data: { act: 'unfold' }, 'aria-label': `Show all ${pile}`, title: `${pile - 1} more of the same moment  E`,
       })),
     !bare && el('div', { class: 'cap' }, el('b', { class: 'clip1' }, title), el('span', { class: 'num' }, formatLength(length))),
-    said && el('p', { class: 'snip' }, icon('mic', 's'), ' ', said));
+    said && el('p', { class: 'snip' }, icon(isWritten ? 'file-text' : 'mic', 's'), ' ', said));
 }
 
 /** @param {Act} act @param {string} title @param {Record<string, any>} [props] */
@@ -88,7 +89,7 @@ export function hitCard(hit, how) {
   const spoken = spokenEvidence(hit);
   const made = card({
     title: hitTitle(hit), picture: hit.thumbnail_url, at: opensAt(hit), length: hit.end - hit.start,
-    said: spoken?.text ? snippetNodes(spoken.text) : null, ...how,
+    said: spoken?.text ? snippetNodes(spoken.text) : null, isWritten: spoken?.source === 'screen', ...how,
   });
   made.dataset.clip = hit.clip_id;
   if (!how.bare) nameLater(hit, made.querySelector('b'));

@@ -15,7 +15,8 @@ export const LENGTHS = [
   ['s', 'Under 10 s', 0, 10], ['m', '10 s to 1 min', 10, 60], ['l', '1 to 10 min', 60, 600], ['xl', 'Over 10 min', 600, Infinity],
 ];
 /** @type {Api<'SearchedSource'>[]} */
-const SOURCES = ['visual', 'spoken'];
+const SOURCES = ['visual', 'spoken', 'screen'];
+export const EVERYWHERE = SOURCES.join();
 /** Hits that are asked for at once. */
 const LIMIT = 60;
 /** Hits from which those of another order are taken. */

@@ -3,9 +3,10 @@
 import { button, el, fill, icon, iconButton, keyCap } from '../../core/dom.js';
 import { openMenu } from '../../core/menu.js';
 import { count, countWords } from '../../core/words.js';
+import { EVERYWHERE } from '../../parts/query.js';
 
 /** @type {[value: string, label: string][]} */
-export const SOURCES = [['', 'Seen and said'], ['visual', 'Seen'], ['spoken', 'Said']];
+export const SOURCES = [['', 'Everywhere'], ['visual', 'Seen'], ['spoken', 'Said'], ['screen', 'Written']];
 /** Fewest words of a text whose number is shown. */
 const LONG = 12;
 const grows = CSS.supports('field-sizing', 'content');
@@ -71,7 +72,7 @@ export class Ask {
     this.element.classList.toggle('changes', change);
     fill(this.tokens, change && el('span', { class: 'token plus only-l' }, 'The same, but'), tokens);
     this.where.hidden = !hears;
-    const label = sources === 'visual,spoken' ? SOURCES[0][1] : (SOURCES.find(([value]) => value && value === sources)?.[1] ?? this.usual);
+    const label = sources === EVERYWHERE ? SOURCES[0][1] : SOURCES.filter(([value]) => value && sources.split(',').includes(value)).map(([, name]) => name).join(', ') || this.usual;
     fill(this.where, this.element.classList.contains('big') && icon('eye'), label, ' ', icon('chevron-down', 's'));
     this.measure();
   }
@@ -92,9 +93,9 @@ export class Ask {
   }
 
   choose() {
-    const both = this.usual === 'Seen' ? 'visual,spoken' : '';
+    const everywhere = this.usual === 'Seen' ? EVERYWHERE : '';
     openMenu(this.where, SOURCES.map(([value, label]) => ({
-      label, checked: this.where.textContent?.trim() === label, act: () => this.onSources(value || both),
+      label, checked: this.where.textContent?.trim() === label, act: () => this.onSources(value || everywhere),
     })));
   }
 }

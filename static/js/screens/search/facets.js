@@ -5,11 +5,9 @@ import { button, el, fill, icon } from '../../core/dom.js';
 import { formatNumber, titleOf } from '../../core/words.js';
 import { nameLater } from '../../parts/card.js';
 import { hitTitle } from '../../parts/hits.js';
-import { FILTERS, LENGTHS, canHear, isText, sourcesOf } from '../../parts/query.js';
+import { EVERYWHERE, FILTERS, LENGTHS, canHear, isText, sourcesOf } from '../../parts/query.js';
 import { videoOf } from '../../parts/videos.js';
 import { SOURCES } from './ask.js';
-
-const BOTH = 'visual,spoken';
 
 /** Values that are shown at first. */
 const FEW = 6;
@@ -72,10 +70,10 @@ export class FacetPanel {
   /** @param {URLSearchParams} parameters */
   sources(parameters) {
     // A change of a clip is looked for in what is seen, if nothing else is said.
-    const now = sourcesOf(parameters)?.join(',') ?? (isText(parameters) ? BOTH : SOURCES[1][0]);
+    const now = sourcesOf(parameters)?.join(',') ?? (isText(parameters) ? EVERYWHERE : SOURCES[1][0]);
     const choices = SOURCES.map(([named, label]) => {
-      const value = named || BOTH;
-      return this.row(label, now === value, () => this.onChange({ sources: value }), undefined, 'radio');
+      const value = named || (isText(parameters) ? null : EVERYWHERE);
+      return this.row(label, now === (value ?? EVERYWHERE), () => this.onChange({ sources: value }), undefined, 'radio');
     });
     return el('section', { class: 'facet' }, el('h2', { class: 'h' }, 'Found in'), el('ul', {}, choices));
   }

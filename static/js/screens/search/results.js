@@ -10,7 +10,7 @@ import { Shapes, hitCard } from '../../parts/card.js';
 import { Grid } from '../../parts/grid.js';
 import { foldedOf, hitPath, opensAt } from '../../parts/hits.js';
 import { Previews } from '../../parts/preview.js';
-import { FILTERS, canHear, filterOf, isText, queryParameters, searchOf, sourcesOf } from '../../parts/query.js';
+import { EVERYWHERE, FILTERS, canHear, filterOf, isText, queryParameters, searchOf, sourcesOf } from '../../parts/query.js';
 import { Groups } from './groups.js';
 import { filterChips } from './facets.js';
 
@@ -274,8 +274,7 @@ export class Results {
     const words = text.split(/\s+/);
     return /** @type {any[]} */ ([
       filterOf(parameters) && ['Look in all videos', without],
-      canHear(parameters) && sources?.length === 1 && (sources[0] === 'spoken'
-        ? ['Look at what is seen, too', { sources: 'visual,spoken' }] : ['Look at what is said, too', { sources: 'visual,spoken' }]),
+      canHear(parameters) && sources && ['Look everywhere', { sources: isText(parameters) ? null : EVERYWHERE }],
       bare !== text.trim() && ['Without the quotes', { [name]: bare }],
       name === 'mod' && text && ['Without the change', { mod: null }],
       name === 'q' && bare === text.trim() && words.length > 4 && ['With fewer words', { [name]: words.slice(0, Math.ceil(words.length / 2)).join(' ') }],
@@ -301,13 +300,14 @@ export class Results {
     const sources = sourcesOf(this.parameters);
     const only = canHear(this.parameters) && sources?.length === 1 ? sources[0] : null;
     const what = text && isText(this.parameters) ? `“${text.replace(/^["“]|["”]$/g, '').slice(0, 80)}”` : 'this';
-    const title = only === 'spoken' ? `Nobody says ${what}` : only === 'visual' ? `Nothing shows ${what}` : `Nothing was found for ${what}`;
+    const title = { spoken: `Nobody says ${what}`, visual: `Nothing shows ${what}`, screen: `${what[0].toUpperCase()}${what.slice(1)} is written nowhere` }[only ?? '']
+      ?? `Nothing was found for ${what}`;
     const filters = FILTERS.reduce((sum, name) => sum + this.parameters.getAll(name).length, 0);
     fill(this.body, el('div', { class: 'empty nothing' }, el('h2', {}, title),
       el('p', {}, filters > 0 ? `${count(filters, 'filter is', 'filters are')} on. Without ${filters === 1 ? 'it' : 'them'} there is more to look through.`
         : 'Other words may find it, or another place to look.'),
       this.wayButtons(this.waysOn(text)) || el('a', { class: 'btn', href: '/library' }, 'See the library')));
-    if (text && isText(this.parameters) && (only === 'spoken' || filters > 0)) this.drawNearest(text).catch(() => {});
+    if (text && isText(this.parameters) && ((only && only !== 'visual') || filters > 0)) this.drawNearest(text).catch(() => {});
   }
 
   /** What comes nearest without filters. @param {string} text */
