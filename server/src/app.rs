@@ -8,7 +8,7 @@ use serde::Serialize;
 use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
 
-use crate::access::{Caller, Gate, LinkSigner};
+use crate::access::{Caller, Downloads, Gate, LinkSigner};
 use crate::catalog::{Catalog, CatalogError, Hold, Secret, View, instant};
 use crate::config::Config;
 use crate::models::Spaces;
@@ -50,6 +50,8 @@ pub struct App {
     pub query_decodes: Arc<Semaphore>,
     /// Frames of recent query ranges.
     pub query_frames: QueryFrames,
+    /// The downloads that the audit log has.
+    pub downloads: Downloads,
     /// Limits concurrent renders.
     pub renders: Renders,
     /// Places for fills, one a runner. A start holds them while it measures the time that the fills take.

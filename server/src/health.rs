@@ -8,6 +8,8 @@ use crate::models::LoadedSpace;
 
 /// Fewer free bytes than this are called low.
 const LOW_DISK_BYTES: u64 = 1 << 30;
+/// With fewer free bytes nothing but a few rows can be written.
+pub(crate) const FULL_DISK_BYTES: u64 = 1 << 20;
 /// Abandoned workers of one model after which the server is not ready: what made two of them stuck will go on.
 const MOST_ABANDONED: usize = 2;
 
@@ -61,10 +63,17 @@ async fn catalog(app: &App) -> PartState {
 async fn engine(app: &App) -> Result<String, CatalogError> {
     let state = app.vectors.state().await?;
     let engine = state.kind.name();
-    Ok(match (state.behind(), state.trouble) {
-        (Some(behind), None) => format!("engine {engine}: {behind} changes behind"),
-        (Some(behind), Some(why)) => format!("engine {engine}: {behind} changes behind: {why}"),
-        (None, why) => format!("engine {engine}: away: {}", why.unwrap_or_default()),
+    let behind = state.behind();
+    if let Some(trouble) = state.trouble {
+        tracing::warn!(engine, behind, trouble, "the vector engine is in trouble");
+        // The reason may hold addresses, and the backlog tells what others store; anybody may ask.
+        let what = if behind.is_some() { "in trouble" } else { "away" };
+        return Ok(format!("engine {engine}: {what}; the server's log says why"));
+    }
+    Ok(match behind {
+        Some(0) => format!("engine {engine}: up to date"),
+        Some(_) => format!("engine {engine}: catching up"),
+        None => format!("engine {engine}: away"),
     })
 }
 
@@ -97,7 +106,11 @@ fn disk(app: &App) -> String {
 
 fn of_disk(free: u64) -> String {
     let gigabytes = free as f64 / 1e9;
-    let state = if free < LOW_DISK_BYTES { "low" } else { "enough" };
+    let state = match free {
+        ..FULL_DISK_BYTES => "full",
+        ..LOW_DISK_BYTES => "low",
+        _ => "enough",
+    };
     format!("disk: {state}: {gigabytes:.1} GB free")
 }
 
@@ -125,5 +138,6 @@ mod tests {
     fn a_disk_with_less_than_a_gigabyte_is_low() {
         assert_eq!(of_disk(5_000_000_000), "disk: enough: 5.0 GB free");
         assert_eq!(of_disk(300_000_000), "disk: low: 0.3 GB free");
+        assert_eq!(of_disk(4096), "disk: full: 0.0 GB free");
     }
 }

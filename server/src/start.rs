@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use reprise_encoders::screen_text::TesseractError;
 
-use crate::access::{Gate, LinkSigner};
+use crate::access::{Downloads, Gate, LinkSigner};
 use crate::activity::alerts;
 use crate::activity::webhooks::Sender;
 use crate::add_model::{Measurement, enqueue_fills, expectation, unmeasured};
@@ -102,6 +102,7 @@ pub async fn open(config: Config) -> Result<Arc<App>, StartError> {
         query_uploads: uploads(),
         query_decodes: Arc::new(Semaphore::new(config.query_decodes.max(1))),
         query_frames: QueryFrames::default(),
+        downloads: Downloads::default(),
         renders: Renders::default(),
         fills: Arc::new(Semaphore::new(config.runners.max(1))),
         exports: Arc::new(Semaphore::new(config.exports_at_once)),

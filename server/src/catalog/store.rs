@@ -206,7 +206,8 @@ impl Catalog {
         self.database.row("SELECT 1 AS one", values![]).await.map(|_| ())
     }
 
-    /// Why the database takes no writes; `None` if it does. Writes a row and rolls back, at most once a second.
+    /// Why the database takes no writes; `None` if it does. Writes a row as it was, at most once a second. It commits: a write
+    /// that is rolled back needs no room on the disk.
     pub async fn write_trouble(&self) -> Option<String> {
         let mut checked = self.write_check.lock().await;
         if let Some(check) = &*checked
@@ -225,7 +226,7 @@ impl Catalog {
     async fn try_write(&self) -> Result<(), CatalogError> {
         let mut tx = self.database.begin().await?;
         tx.execute("UPDATE library SET id = id", values![]).await?;
-        tx.rollback().await
+        tx.commit().await
     }
 
     /// The number of the newest migration.

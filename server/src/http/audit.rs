@@ -1,9 +1,10 @@
 //! `GET /v1/audit`, and the entries that requests leave in the audit log.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request};
-use axum::http::{Method, header};
+use axum::http::Method;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -28,13 +29,15 @@ pub(super) struct Record {
     entry: NewAuditEntry,
     /// Whether it sends bytes of a resumable upload, of which the last ones count: they make the video.
     is_part: bool,
+    is_download: bool,
 }
 
 impl Record {
     /// The entry of a change, or of a download of media; `None` for other requests.
     pub(super) fn of(request: &Request, caller: &Caller) -> Option<Record> {
         let route = request.extensions().get::<MatchedPath>()?.as_str();
-        if !is_change(request.method(), route) && !is_download(request, route) {
+        let is_download = is_download(request.method(), route);
+        if !is_change(request.method(), route) && !is_download {
             return None;
         }
         let id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
@@ -47,7 +50,7 @@ impl Record {
             status: 0,
             request_id: id.to_owned(),
         };
-        Some(Record { entry, is_part })
+        Some(Record { entry, is_part, is_download })
     }
 
     /// The record with the answer; `None` if the request failed or changed nothing.
@@ -65,6 +68,10 @@ impl Record {
             return;
         }
         let entry = self.entry;
+        // A player asks for many ranges of one file.
+        if self.is_download && !app.downloads.is_new(entry.key, &entry.path, Instant::now()) {
+            return;
+        }
         if let Err(error) = app.catalog.log_request(entry).await {
             tracing::error!(%error, "the audit log lacks an entry");
         }
@@ -85,12 +92,9 @@ fn is_part(request: &Request, route: &str) -> bool {
     route == "/v1/uploads/{id}" && may_send
 }
 
-/// A player asks for many ranges of one file; only the first one counts.
-fn is_download(request: &Request, route: &str) -> bool {
-    let range = request.headers().get(header::RANGE).and_then(|range| range.to_str().ok());
-    (route.ends_with("/media") || route.ends_with("/download"))
-        && request.method() == Method::GET
-        && range.is_none_or(|it| it.starts_with("bytes=0-"))
+/// Whether it asks for a file, or a range of it.
+fn is_download(method: &Method, route: &str) -> bool {
+    (route.ends_with("/media") || route.ends_with("/download")) && *method == Method::GET
 }
 
 /// A change, or a download of media.

@@ -24,6 +24,7 @@ use super::names::FileBytes;
 use super::{clips, videos};
 use crate::app::{App, Authorized};
 use crate::catalog::{Span, Video};
+use crate::health::FULL_DISK_BYTES;
 use crate::sprites;
 use crate::storage::{Derived, LocalFile, StoredFile};
 
@@ -220,7 +221,7 @@ pub(super) async fn make(
                 .map_err(|_| ApiError::unavailable("too many pictures are being made; try again later"))?
                 .map_err(ApiError::internal)?;
             let made = tokio::task::spawn_blocking(move || work(&out)).await.map_err(ApiError::internal)?;
-            made.map_err(ApiError::from)
+            made.map_err(|error| of_full_disk(&app, error))
         };
         let made = app.storage.derived(kind, id, render).await;
         // A purge may have removed the video's file under the decoder, or have run before the new file had its name.
@@ -232,6 +233,18 @@ pub(super) async fn make(
         Ok(made?.file)
     });
     making.await.map_err(ApiError::internal)?
+}
+
+/// The error of a decoder, which does not say itself that it had no room for its output.
+fn of_full_disk(app: &App, error: VideoError) -> ApiError {
+    let is_full = app.storage.free_bytes().is_ok_and(|free| free < FULL_DISK_BYTES);
+    match (&error, is_full) {
+        (VideoError::Ffmpeg(_), true) => {
+            tracing::error!(%error, "the disk is full");
+            ApiError::disk_full()
+        }
+        _ => error.into(),
+    }
 }
 
 /// Serves a file, or a range of it.

@@ -69,11 +69,18 @@ async fn a_full_disk_refuses_writes_until_it_has_room_again() {
     let server = Server::start(disk.path(), &["--runners", "1"]);
     let first = film(films.path(), "first", &["testsrc2"], Store::Web);
     let video = server.ingest(&first).await;
+    let hit = server.search_hits(json!({"query": {"text": "a"}})).await.remove(0);
+    let preview = format!("/v1/clips/{}/preview", hit["clip_id"].as_str().unwrap());
     disk.fill();
     let (status, problem) = put_subtitles(&server, &video, 2000).await;
     assert_eq!(status, 507, "{problem}");
     let second = film(films.path(), "second", &["color=c=red", "testsrc2"], Store::Web);
     assert_eq!(server.upload(&second, &[]).await.0, 507);
+    let refused = server.refused(server.request("GET", &preview), 507).await;
+    assert_eq!(refused["title"], "no space left", "{refused}");
+    // Rows of a few bytes may still fit into the log of writes.
+    let (status, state) = server.get("/readyz").await;
+    assert!(status == 503 || state.to_string().contains("disk: full"), "{status}: {state}");
     // What needs no room goes on.
     assert_eq!(server.search_hits(json!({"query": {"text": "a"}})).await.len(), 1);
     disk.free();
