@@ -127,3 +127,19 @@ fn a_server_that_is_to_read_does_not_start_without_a_reader() {
     assert!(start("../eng").contains("joined with `+`"), "{}", start("../eng"));
     assert!(Path::new(folder.path()).exists());
 }
+
+#[tokio::test]
+async fn what_a_damaged_file_lacks_is_said_by_the_job() {
+    if !can_read() {
+        return skip("ffmpeg draws no text, or tesseract has no English");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &["--read-text"]);
+    let file = film(folder.path(), "cut", &["testsrc2", "color=c=red", "testsrc2", "color=c=blue"], Store::Web);
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() * 2 / 3]).unwrap();
+    let video = server.ingest(&file).await;
+    let job = reading(&server, &video).await;
+    assert_eq!(job["state"], "succeeded", "{job}");
+    assert!(job["note"].as_str().is_some_and(|note| note.contains("cut off")), "{job}");
+}

@@ -57,7 +57,7 @@ impl Catalog {
     }
 
     /// Stores what was read on screen, in place of what machines read before, and finishes the job. A person's track in this
-    /// language stays instead; the job's note then says so, as it does if there was nothing to read.
+    /// language stays instead; the job's note then says so, as it does if there was nothing to read, or if the file is damaged.
     ///
     /// # Errors
     /// [`CatalogError::LeaseLost`] if the lease is lost or the job was cancelled; nothing has changed.
@@ -68,14 +68,7 @@ impl Catalog {
         let video = found.video()?;
         let of_person = of_person(&mut tx, video, &read.track.language).await?;
         jobs::succeed(&mut tx, lease.job).await?;
-        let note = match &of_person {
-            Some(provenance) => {
-                Some(format!("a person's track ({provenance}) stays in place of what was read"))
-            }
-            None if read.cues.is_empty() => Some("no text is on screen".to_owned()),
-            None => None,
-        };
-        if let Some(note) = note {
+        if let Some(note) = note(read, of_person.as_deref()) {
             jobs::note(&mut tx, lease.job, &note).await?;
         }
         if of_person.is_none() {
@@ -83,6 +76,18 @@ impl Catalog {
         }
         tx.commit().await
     }
+}
+
+/// What the job says beside its success. `of_person`: the provenance of the track that stays.
+fn note(read: &ReadText, of_person: Option<&str>) -> Option<String> {
+    let result = match of_person {
+        Some(provenance) => {
+            Some(format!("a person's track ({provenance}) stays in place of what was read"))
+        }
+        None => read.cues.is_empty().then(|| "no text is on screen".to_owned()),
+    };
+    let notes: Vec<String> = result.into_iter().chain(read.warnings.iter().cloned()).collect();
+    (!notes.is_empty()).then(|| notes.join("; "))
 }
 
 /// The provenance of a person's track of text on screen in a language.

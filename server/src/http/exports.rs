@@ -45,7 +45,7 @@ struct ExportParams {
 /// The export is a job of the same id, which `/v1/jobs/{id}` shows, cancels and retries.
 #[utoipa::path(post, path = "/v1/exports", operation_id = "createExport", tag = "exports", request_body = ExportBody,
     responses((status = 202, body = ExportOut), (status = 404), (status = 409),
-        (status = 422), (status = 429)))]
+        (status = 422), (status = 424), (status = 429)))]
 async fn create(
     app: Authorized,
     Json(body): Json<ExportBody>,

@@ -44,13 +44,14 @@ pub async fn text_on_screen(source: Source<'_>) -> Result<ReadText, IngestError>
         };
         read_text(&media.path, &media.probe, &tesseract, &media.limits, at)
     });
-    let ScreenText { lines, .. } = reading.await?.map_err(|error| match error {
+    let ScreenText { lines, warnings, .. } = reading.await?.map_err(|error| match error {
         ReadTextError::Video(error) => error.into(),
         ReadTextError::Tesseract(error) => error.into(),
         ReadTextError::Stopped => IngestError::Stopped(source.progress.stopped().unwrap_or(Stop::Lost)),
     })?;
     source.progress.stage("finish");
-    Ok(ReadText { track, cues: lines.into_iter().map(|line| cue(line, offset_ms)).collect() })
+    let cues = lines.into_iter().map(|line| cue(line, offset_ms)).collect();
+    Ok(ReadText { track, cues, warnings })
 }
 
 /// A line as a cue, whose times are on the container's clock.

@@ -28,7 +28,7 @@ fn track(is_machine: bool) -> Track {
 fn read(lines: &[&str]) -> ReadText {
     let line = |text: &&str| Line { start_ms: 2075, end_ms: 9075, text: (*text).to_owned() };
     let cue = |text: &&str| ScreenCue { line: line(text), region: BOX };
-    ReadText { track: track(true), cues: lines.iter().map(cue).collect() }
+    ReadText { track: track(true), cues: lines.iter().map(cue).collect(), warnings: Vec::new() }
 }
 
 async fn lease_reading(opened: &Opened, stored: &Video) -> Lease {

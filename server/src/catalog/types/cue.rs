@@ -86,6 +86,8 @@ pub struct ReadText {
     pub track: Track,
     /// Its lines. Of those that start together, the upper ones come first.
     pub cues: Vec<ScreenCue>,
+    /// Damage of the file: what was not read because of it.
+    pub warnings: Vec<String>,
 }
 
 /// A stored line.
