@@ -247,6 +247,13 @@ impl Config {
         }
     }
 
+    /// Limits of one run of ffmpeg for a query: nobody waits for it longer than for an answer.
+    pub fn query_decode_limits(&self) -> reprise_encoders::video::Limits {
+        let limits = self.decode_limits();
+        let wall_clock = limits.wall_clock.min(Duration::from_secs_f64(self.timeout_seconds));
+        reprise_encoders::video::Limits { wall_clock, ..limits }
+    }
+
     /// The addresses that webhooks may have.
     pub fn webhooks_reach(&self) -> Reach {
         if self.allow_private_webhooks { Reach::All } else { Reach::Public }

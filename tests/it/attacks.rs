@@ -1,6 +1,7 @@
 //! Attacks on a running server and trouble around it: each leaves the server at work and loses nothing.
 
 mod clients;
+mod decodes;
 mod disk;
 mod files;
 mod pictures;

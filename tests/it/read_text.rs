@@ -135,7 +135,8 @@ async fn what_a_damaged_file_lacks_is_said_by_the_job() {
     }
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), &["--read-text"]);
-    let file = film(folder.path(), "cut", &["testsrc2", "color=c=red", "testsrc2", "color=c=blue"], Store::Web);
+    let file =
+        film(folder.path(), "cut", &["testsrc2", "color=c=red", "testsrc2", "color=c=blue"], Store::Web);
     let bytes = std::fs::read(&file).unwrap();
     std::fs::write(&file, &bytes[..bytes.len() * 2 / 3]).unwrap();
     let video = server.ingest(&file).await;

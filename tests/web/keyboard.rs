@@ -159,6 +159,10 @@ async fn every_control_is_reached_by_tab_and_menus_by_arrows() {
         page.until_address("sort=name").await;
         page.until("the focus is back", "document.activeElement.id === 'library-sort'").await;
         tab_until(page, "the film", "document.activeElement.matches('.library .card a.thumb')").await;
+        page.press(&['r']).await;
+        page.until_says("Added 1 video to").await;
+        let reels = page.host.server().get("/v1/reels").await.1;
+        assert_eq!(reels["items"][0]["ranges"], 1, "{reels}");
         page.press(&['x']).await;
         page.until_says("1 selected").await;
         tab_until(page, "the dock", "document.activeElement.matches('.dock [aria-label=Tag]')").await;

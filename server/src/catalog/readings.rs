@@ -81,9 +81,7 @@ impl Catalog {
 /// What the job says beside its success. `of_person`: the provenance of the track that stays.
 fn note(read: &ReadText, of_person: Option<&str>) -> Option<String> {
     let result = match of_person {
-        Some(provenance) => {
-            Some(format!("a person's track ({provenance}) stays in place of what was read"))
-        }
+        Some(provenance) => Some(format!("a person's track ({provenance}) stays in place of what was read")),
         None => read.cues.is_empty().then(|| "no text is on screen".to_owned()),
     };
     let notes: Vec<String> = result.into_iter().chain(read.warnings.iter().cloned()).collect();

@@ -366,7 +366,7 @@ impl<'a> QueryEncoder<'a> {
 
     /// An uploaded image as a clip of one frame, as often as the sampler takes it.
     async fn still(&self, path: PathBuf, wanted: Wanted) -> Result<Footage, SearchError> {
-        let (scaling, limits) = (self.space.space.scaling, self.app.config.decode_limits());
+        let (scaling, limits) = (self.space.space.scaling, self.app.config.query_decode_limits());
         let decode = move || video::decode_still(&path, scaling, &limits);
         let (frame, decode_ms) = self.in_turn(decode).await?;
         let frames = repeated(vec![frame], &self.sampler(wanted));
@@ -400,7 +400,7 @@ impl<'a> QueryEncoder<'a> {
     }
 
     async fn decode(&self, footage: FootageFile, wanted: Wanted) -> Result<(Vec<Frame>, f64), SearchError> {
-        let (scaling, limits) = (self.space.space.scaling, self.app.config.decode_limits());
+        let (scaling, limits) = (self.space.space.scaling, self.app.config.query_decode_limits());
         let sampler = self.sampler(wanted);
         let FootageFile { path, probe, range, in_order } = footage;
         let decode = move || {

@@ -6,6 +6,7 @@ import { hasEnded, jobs } from '../core/jobs.js';
 import { keys } from '../core/keys.js';
 import { openMenu } from '../core/menu.js';
 import { problemBox } from '../core/problems.js';
+import { reels } from '../core/reels.js';
 import { count, titleOf } from '../core/words.js';
 import { Grid } from '../parts/grid.js';
 import { askTags, askText, editDetails, move, restore, tag, trash } from '../parts/labels.js';
@@ -112,6 +113,7 @@ class Library {
       { key: 'X', label: 'Select', act: () => this.chooseFocused(false) },
       { key: 'Shift+X', label: 'Select up to here', act: () => this.chooseFocused(true) },
       { key: 'Ctrl+A', label: 'Select all', act: () => this.chooseAll() },
+      { key: 'R', label: 'Add to reel', act: () => this.addToReel() },
       { key: 'F', label: 'Filter', act: () => this.filter.focus() },
       { key: 'Delete', label: 'Delete', act: () => (this.chosen.size > 0 && !this.isTrash ? this.discard(this.picked) : false) },
       { key: 'Escape', label: '', act: () => (this.chosen.size > 0 ? this.clearChoice() : false) },
@@ -299,10 +301,28 @@ class Library {
 
   /** @param {boolean} range */
   chooseFocused(range) {
-    const inside = document.activeElement?.closest('[data-id]');
-    const video = inside instanceof HTMLElement ? this.shown.find(({ id }) => id === inside.dataset.id) : undefined;
+    const video = this.focused;
     if (!video) return false;
     this.choose(video, range);
+    return true;
+  }
+
+  /** The video whose card or row has the focus. */
+  get focused() {
+    const inside = document.activeElement?.closest('[data-id]');
+    return inside instanceof HTMLElement ? this.shown.find(({ id }) => id === inside.dataset.id) : undefined;
+  }
+
+  /** Appends the chosen videos, or the focused one, to the open reel, each as a whole. */
+  addToReel() {
+    const { focused } = this;
+    const ranges = (this.chosen.size > 0 ? this.picked : focused ? [focused] : [])
+      .flatMap(({ id, state, duration }) => (state === 'ready' && duration ? [{ video_id: id, start: 0, end: duration }] : []));
+    if (this.isTrash || ranges.length === 0) return false;
+    this.attempt(async () => {
+      const undo = await reels.add(ranges);
+      this.page.toasts.show([`Added ${count(ranges.length, 'video')} to `, el('b', {}, reels.open?.name ?? 'the reel')], { undo });
+    });
     return true;
   }
 
