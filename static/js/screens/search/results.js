@@ -300,8 +300,7 @@ export class Results {
     const sources = sourcesOf(this.parameters);
     const only = canHear(this.parameters) && sources?.length === 1 ? sources[0] : null;
     const what = text && isText(this.parameters) ? `“${text.replace(/^["“]|["”]$/g, '').slice(0, 80)}”` : 'this';
-    const title = { spoken: `Nobody says ${what}`, visual: `Nothing shows ${what}`, screen: `${what[0].toUpperCase()}${what.slice(1)} is written nowhere` }[only ?? '']
-      ?? `Nothing was found for ${what}`;
+    const title = only === 'spoken' ? `Nobody says ${what}` : only === 'visual' ? `Nothing shows ${what}` : only === 'screen' ? `Nowhere is ${what} written` : `Nothing was found for ${what}`;
     const filters = FILTERS.reduce((sum, name) => sum + this.parameters.getAll(name).length, 0);
     fill(this.body, el('div', { class: 'empty nothing' }, el('h2', {}, title),
       el('p', {}, filters > 0 ? `${count(filters, 'filter is', 'filters are')} on. Without ${filters === 1 ? 'it' : 'them'} there is more to look through.`
