@@ -107,8 +107,8 @@ fn disk(app: &App) -> String {
 fn of_disk(free: u64) -> String {
     let gigabytes = free as f64 / 1e9;
     let state = match free {
-        ..FULL_DISK_BYTES => "full",
-        ..LOW_DISK_BYTES => "low",
+        _ if free < FULL_DISK_BYTES => "full",
+        _ if free < LOW_DISK_BYTES => "low",
         _ => "enough",
     };
     format!("disk: {state}: {gigabytes:.1} GB free")
