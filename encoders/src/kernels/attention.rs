@@ -313,7 +313,7 @@ impl RotaryAngles {
         heads.size.is_multiple_of(2) && [sequence, sequence * heads.batch].contains(&self.cos.len())
     }
 
-    /// Whether these are the angles of so many tokens, with heads of `size` values.
+    /// Whether there are angles for exactly `tokens` tokens with heads of `size` values.
     pub(super) fn fit_tokens(&self, tokens: usize, size: usize) -> bool {
         size.is_multiple_of(2) && self.cos.len() == tokens * (size / 2)
     }

@@ -36,8 +36,8 @@ impl Cache {
 }
 
 impl LayerCache {
-    /// Attention of the sequence's next tokens, `first..first + count` of `projected`, to those that are kept and to
-    /// themselves. Keeps them.
+    /// Adds the tokens `first..first + count` of `projected` to the sequence. Each attends to all earlier tokens of the
+    /// sequence and to itself: (count, queries * size).
     pub(super) fn attend(
         &mut self,
         projected: &Projected,

@@ -78,6 +78,11 @@ impl Decoder {
         self.embedding.of(ids, self.placement.device())
     }
 
+    /// Whether the processor computes, and no GPU.
+    pub(super) fn is_on_cpu(&self) -> bool {
+        self.placement.device().is_cpu()
+    }
+
     /// An empty cache of one sequence.
     pub(super) fn cache(&self) -> Cache {
         Cache::new(self.layers.len(), self.config.kv_heads, &self.placement)

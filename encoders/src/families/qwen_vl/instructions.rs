@@ -174,6 +174,12 @@ impl Messages {
     /// The whole prompt, with the marks of `parts` in this order.
     fn rendered(&self, template: &ChatTemplate, parts: &[Placeholder]) -> Result<String, String> {
         let mut user = self.user.clone().unwrap_or_default();
+        let all = format!("{user}{}", self.system.as_deref().unwrap_or_default());
+        if [Placeholder::Clip, Placeholder::Text].iter().any(|part| all.contains(part.mark())) {
+            return Err(
+                "it has one of the characters U+FFFB and U+FFFC, which stand for the input".to_owned()
+            );
+        }
         for part in [Placeholder::Clip, Placeholder::Text] {
             let (found, wanted) = (user.matches(part.name()).count(), usize::from(parts.contains(&part)));
             if found != wanted {
@@ -359,6 +365,8 @@ mod tests {
         check(r#"{"clip": {"user": "{clip} {text}"}}"#, "{text} 1 times instead of 0");
         check(r#"{"composed": {"user": "{text} {clip}"}}"#, "{clip} stands before {text}");
         check(r#"{"composed": {"user": "{clip}"}}"#, "\"composed\"");
+        check(r#"{"text": {"system": "\ufffc"}}"#, "U+FFFC");
+        check(r#"{"clip": {"user": "{clip}\ufffb"}}"#, "U+FFFB");
         check(r#"{"txt": {}}"#, "unknown field `txt`");
         check(r#"{"text": {"system": 7}}"#, "invalid type");
     }

@@ -88,7 +88,8 @@ impl Writer {
             if growing.is_empty() {
                 return Ok(written);
             }
-            scores = awake(|| self.scores(&self.next(&mut growing, &mut caches)?)).map_err(failed)?;
+            let mut step = || self.scores(&self.next(&mut growing, &mut caches)?);
+            scores = if self.model.decoder.is_on_cpu() { awake(step) } else { step() }.map_err(failed)?;
         }
     }
 
