@@ -1,11 +1,19 @@
 //! The threads that share the work of one model on the CPU.
 
-use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::cell::OnceCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use rayon::{ThreadPoolBuilder, Yield};
 
 use crate::threads;
+
+/// How long [`awake`] lets its work wait for threads that sleep.
+const TIME_TO_WAKE: Duration = Duration::from_micros(200);
+
+/// How often a thread looks for work in vain before it offers its core to other threads.
+const LOOKS: usize = 64;
 
 /// Runs `work` on one thread of a new pool, whose [`threads`] threads are named after `name`. Layers that run outside of
 /// a pool pass each product to other threads and sleep until it is done, which takes longer than a small product. Runs
@@ -14,7 +22,9 @@ pub fn on_cores<R: Send>(name: &str, work: impl FnOnce() -> R + Send) -> R {
     let pool = || {
         let name = name.to_owned();
         let named = move |number| format!("{name}/{number}");
-        ThreadPoolBuilder::new().num_threads(threads()).thread_name(named).build()
+        let is_awake = Arc::new(AtomicBool::new(false));
+        let joins = move |_| IS_AWAKE.with(|of_pool| _ = of_pool.set(is_awake.clone()));
+        ThreadPoolBuilder::new().num_threads(threads()).thread_name(named).start_handler(joins).build()
     };
     match (threads() > 1).then(pool) {
         Some(Ok(pool)) => pool.install(work),
@@ -27,44 +37,89 @@ pub fn on_cores<R: Send>(name: &str, work: impl FnOnce() -> R + Send) -> R {
 }
 
 thread_local! {
-    /// Whether this thread runs the work of [`awake`].
-    static IS_BUSY: Cell<bool> = const { Cell::new(false) };
+    /// Whether a thread of this thread's pool runs the work of [`awake`]. Empty outside the pools of [`on_cores`].
+    static IS_AWAKE: OnceCell<Arc<AtomicBool>> = const { OnceCell::new() };
 }
 
 /// Runs `work`, while the other threads of its pool wait for parts of it without sleeping: to wake one takes as long as a
-/// product of one row.
+/// product of one row. Outside the pools of [`on_cores`], and while the pool is awake already, it just runs `work`.
 pub(crate) fn awake<R>(work: impl FnOnce() -> R) -> R {
-    if threads() < 2 || IS_BUSY.get() {
-        return work();
-    }
-    let is_done = AtomicBool::new(false);
+    let Some(_turn) = Turn::take() else { return work() };
+    let waits = Waits::default();
     rayon::in_place_scope(|scope| {
-        let is_done = &is_done;
-        scope.spawn_broadcast(move |_, _| wait(is_done));
+        let waits = &waits;
+        scope.spawn_broadcast(move |_, _| waits.wait());
         // Also if `work` panics.
-        let _end = End(is_done);
-        IS_BUSY.set(true);
+        let _end = End(waits);
+        waits.begin(rayon::current_num_threads() - 1);
         work()
     })
 }
 
-/// Takes parts of the pool's work until `is_done`. A thread with work of its own does not wait: two that wait for each
-/// other would never end.
-fn wait(is_done: &AtomicBool) {
-    while !IS_BUSY.get() && !is_done.load(Ordering::Acquire) {
-        if rayon::yield_now() != Some(Yield::Executed) {
+/// The right to keep the other threads of a pool awake. Two works with it could wait for each other: each could have a
+/// part below the wait for the other on some thread's stack.
+struct Turn(Arc<AtomicBool>);
+
+impl Turn {
+    fn take() -> Option<Turn> {
+        let is_awake = IS_AWAKE.with(|of_pool| of_pool.get().cloned())?;
+        (!is_awake.swap(true, Ordering::AcqRel)).then_some(Turn(is_awake))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// Threads that wait for parts of a work.
+#[derive(Default)]
+struct Waits {
+    /// Their number, and [`HAS_BEGUN`].
+    state: AtomicUsize,
+    is_done: AtomicBool,
+}
+
+/// Bit of [`Waits::state`]: the work has begun.
+const HAS_BEGUN: usize = 1 << (usize::BITS - 1);
+
+impl Waits {
+    /// Lets the work begin when `others` threads wait, or when they took too long to wake.
+    fn begin(&self, others: usize) {
+        let start = Instant::now();
+        while self.state.load(Ordering::Acquire) < others && start.elapsed() < TIME_TO_WAKE {
             std::hint::spin_loop();
+        }
+        self.state.fetch_or(HAS_BEGUN, Ordering::AcqRel);
+    }
+
+    /// Takes parts of the pool's work until all is done. Returns at once if the work has begun: this thread may be in the
+    /// middle of a part of it, which must end first.
+    fn wait(&self) {
+        if self.state.fetch_add(1, Ordering::AcqRel) & HAS_BEGUN != 0 {
+            return;
+        }
+        let mut looks = 0;
+        while !self.is_done.load(Ordering::Acquire) {
+            looks += 1;
+            if rayon::yield_now() == Some(Yield::Executed) {
+                looks = 0;
+            } else if looks % LOOKS == 0 {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
         }
     }
 }
 
-/// Ends the work of [`awake`] when it is dropped.
-struct End<'a>(&'a AtomicBool);
+/// Ends the waits when it is dropped.
+struct End<'a>(&'a Waits);
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
-        IS_BUSY.set(false);
-        self.0.store(true, Ordering::Release);
+        self.0.is_done.store(true, Ordering::Release);
     }
 }
 
@@ -83,8 +138,18 @@ mod tests {
         let expected = 99 * 50 * 63 * 32;
         assert_eq!(sum(), expected);
         assert_eq!(on_cores("test", sum), expected);
-        // Each thread of a pool keeps the others awake.
+        assert_eq!(on_cores("test", || awake(sum)), expected);
         assert_eq!(on_cores("test", || rayon::join(sum, sum)), (expected, expected));
+    }
+
+    #[test]
+    fn works_of_many_threads_never_wait_for_each_other() {
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..100).for_each(|_| _ = sum()));
+                scope.spawn(|| on_cores("test", || (0..100).for_each(|_| _ = rayon::join(sum, sum))));
+            }
+        });
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::super::writer::Writer;
 use super::cases::{numbers, positions, sequence};
 use super::fixture::{Fixture, each};
 use crate::generator::{Finish, Sampling};
+use crate::on_cores;
 
 fn writer(fixture: &Fixture) -> Writer {
     let model = fixture.model();
@@ -60,6 +61,8 @@ fn a_batch_writes_what_its_prompts_write_alone() {
         let prompts: Vec<_> = cases.iter().map(|name| prompt(name)).collect();
         let expected: Vec<_> = batch["greedy"].as_array().unwrap().iter().map(numbers).collect();
         assert_eq!(written(&writer, &prompts, greedy(20)), expected, "{}", fixture.name);
+        let on_cores = on_cores("test", || written(&writer, &prompts, greedy(20)));
+        assert_eq!(on_cores, expected, "{} in a pool of its own", fixture.name);
         // Texts of different lengths, one of which ends first.
         let samplings = [greedy(3), greedy(20), greedy(1)];
         let texts = writer.write(&prompts, &samplings, &mut |_, _| ControlFlow::Continue(())).unwrap();
