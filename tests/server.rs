@@ -92,6 +92,22 @@ impl Server {
         &self.base
     }
 
+    /// Waits until the process has died by itself.
+    ///
+    /// # Panics
+    /// If it lives on, or ends in another way.
+    pub fn wait_for_death(mut self) {
+        let deadline = Instant::now() + PATIENCE;
+        let ended = loop {
+            match self.child.try_wait().expect("it is a child") {
+                Some(ended) => break ended,
+                None => assert!(Instant::now() < deadline, "the server does not die"),
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        assert!(ended.code().is_none(), "it ended with {ended}");
+    }
+
     /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()

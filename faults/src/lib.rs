@@ -4,6 +4,7 @@
 //!
 //! - `error:37`: the 37th call of the process returns an error; all others succeed.
 //! - `kill:37`: the process dies at the 37th call, as by `kill -9`.
+//! - `kill-at:PLACE`: the process dies at its first call of this place, as by `kill -9`.
 //! - `list:FILE`: nothing fails; each call appends its place to the file, one a line.
 //!
 //! Builds without debug assertions, and processes without the variable, have no faults.
@@ -42,6 +43,7 @@ mod armed {
     enum Plan {
         Error(u64),
         Kill(u64),
+        KillAt(String),
         List(PathBuf),
     }
 
@@ -57,6 +59,7 @@ mod armed {
             }
             // The parent sees a process that ended by a signal and left no trace, as after kill -9: no destructor runs.
             Plan::Kill(chosen) if call == *chosen => std::process::abort(),
+            Plan::KillAt(chosen) if place == chosen => std::process::abort(),
             Plan::List(file) => {
                 let mut file = OpenOptions::new().append(true).create(true).open(file)?;
                 file.write_all(format!("{place}\n").as_bytes())
@@ -69,6 +72,7 @@ mod armed {
         match text.split_once(':')? {
             ("error", number) => number.parse().ok().map(Plan::Error),
             ("kill", number) => number.parse().ok().map(Plan::Kill),
+            ("kill-at", place) => Some(Plan::KillAt(place.to_owned())),
             ("list", file) => Some(Plan::List(file.into())),
             _ => None,
         }
@@ -87,6 +91,7 @@ mod armed {
         fn a_plan_names_a_call_or_a_file() {
             check("error:3", Some(Plan::Error(3)));
             check("kill:12", Some(Plan::Kill(12)));
+            check("kill-at:storage: rename", Some(Plan::KillAt("storage: rename".to_owned())));
             check("list:/tmp/a:b", Some(Plan::List("/tmp/a:b".into())));
             check("error:x", None);
             check("3", None);

@@ -107,6 +107,12 @@ pub struct Config {
     /// Connections at once; beyond them the one that was idle for longest is closed
     #[arg(long, env = "REPRISE_MAX_CONNECTIONS", default_value_t = 1024)]
     pub max_connections: usize,
+    /// Seconds for the headers of a request to arrive, and for the next request of an open connection
+    #[arg(long, env = "REPRISE_HEADER_SECONDS", default_value_t = 30.0, value_parser = positive_seconds)]
+    pub header_seconds: f64,
+    /// Seconds without a byte after which a connection is closed, unless the server works on its request
+    #[arg(long, env = "REPRISE_IDLE_SECONDS", default_value_t = 60.0, value_parser = positive_seconds)]
+    pub idle_seconds: f64,
     /// Most windows that a long query text is cut into
     #[arg(long, env = "REPRISE_MAX_WINDOWS", default_value_t = MAX_WINDOWS)]
     pub max_windows: usize,

@@ -1,4 +1,5 @@
-//! Everything at once for a long time: uploads, searches, subtitles, other segmentations, deletions. Then `reprise verify`.
+//! Everything at once for a long time: uploads, searches, subtitles, other segmentations, exports, deletions. Then
+//! `reprise verify`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -128,7 +129,7 @@ impl Client {
     /// One of the changes that a user makes.
     async fn change(&mut self, id: &str) {
         let path = format!("/v1/videos/{id}");
-        match self.random.next() % 3 {
+        match self.random.next() % 4 {
             0 => {
                 let text = format!("WEBVTT\n\n00:00.000 --> 00:02.000\n{}\n", words(&mut self.random));
                 let put = self.server.request("PUT", &format!("{path}/subtitles/en"));
@@ -142,12 +143,27 @@ impl Client {
                 self.note("segmentations", status, &answer).await;
                 self.finish(&answer).await;
             }
+            2 => self.export(id).await,
             _ => {
                 let patch = self.server.request("PATCH", &path);
                 let (status, answer) =
                     self.server.send(patch.json(&json!({"metadata": {"turn": self.random.next()}}))).await;
                 self.note("changes of metadata", status, &answer).await;
             }
+        }
+    }
+
+    /// Exports a second of a video as a film, and deletes the film.
+    async fn export(&self, video: &str) {
+        let range = json!({"video_id": video, "start": 0.5, "end": 1.5});
+        let export = json!({"format": "mp4", "ranges": [range]});
+        let (status, answer) = self.server.post("/v1/exports", &export).await;
+        self.note("exports", status, &answer).await;
+        if let Some(id) = answer["id"].as_str() {
+            // An export has the id of its job.
+            self.finish(&json!({"job": {"id": id}})).await;
+            let (status, answer) = self.server.delete(&format!("/v1/exports/{id}")).await;
+            self.note("deletions of exports", status, &answer).await;
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod damage;
 mod engines;
+mod faults;
 mod moves;
 mod verify;
 

@@ -6,6 +6,7 @@ mod rebuild;
 use clap::{Args, Subcommand};
 
 pub(crate) use check::faults_of_index;
+pub(crate) use rebuild::mend;
 
 use crate::migrate::MigrateArgs;
 use reprise_server::catalog::SpaceRow;

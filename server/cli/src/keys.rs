@@ -6,7 +6,9 @@ use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
 use reprise_research::terminal::say;
 use reprise_server::access::KeyToken;
-use reprise_server::catalog::{ApiKey, KeyLimits, NewApiKey, Scope, VideoFilter, instant};
+use reprise_server::catalog::{
+    ApiKey, Catalog, KeyLimits, NewApiKey, NewAuditEntry, Scope, VideoFilter, instant,
+};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -107,6 +109,8 @@ async fn add(args: AddArgs) -> anyhow::Result<()> {
     new.check()?;
     let token = KeyToken::random();
     let key = catalog.add_key(token.id(), token.hash(), new).await?;
+    log(&catalog, Change { method: "POST", path: "/v1/keys".to_owned(), status: 201, command: "keys add" })
+        .await?;
     match args.json {
         true => say(json!({"key": token.to_string(), "id": key.id, "name": key.name}))?,
         false => say(token)?,
@@ -157,8 +161,26 @@ fn line(key: &ApiKey) -> String {
 async fn revoke(args: RevokeArgs) -> anyhow::Result<()> {
     let catalog = args.database.open().await?;
     let revoked = catalog.revoke_key(args.id).await?;
-    catalog.close().await;
     let key = revoked.ok_or_else(|| anyhow!("there is no key {}", args.id))?;
+    let path = format!("/v1/keys/{}", args.id);
+    log(&catalog, Change { method: "DELETE", path, status: 200, command: "keys revoke" }).await?;
+    catalog.close().await;
     say(line(&key))?;
     Ok(())
+}
+
+/// A change that this program made in the database itself, as the request that makes the same change.
+struct Change {
+    method: &'static str,
+    path: String,
+    status: u16,
+    command: &'static str,
+}
+
+/// Adds the change to the audit log, where its command stands for the id of a request.
+async fn log(catalog: &Catalog, change: Change) -> anyhow::Result<()> {
+    let Change { method, path, status, command } = change;
+    let (method, request_id) = (method.to_owned(), format!("reprise {command}"));
+    let entry = NewAuditEntry { key: None, key_name: None, method, path, status, request_id };
+    catalog.log_request(entry).await.context("the key was changed, but the audit log lacks it")
 }

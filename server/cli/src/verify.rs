@@ -1,16 +1,19 @@
 //! `reprise verify`: compares files, rows, vectors and index, and mends what can be made again.
 
-use anyhow::bail;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::json;
 
-use crate::index::{engine_settings, faults_of_index};
+use crate::index::{self, engine_settings, faults_of_index};
 use crate::migrate::MigrateArgs;
 use crate::step::Step;
 use reprise_research::terminal::say;
-use reprise_server::catalog;
+use reprise_server::catalog::{self, Catalog};
 use reprise_server::config::EngineArgs;
 use reprise_server::storage::Storage;
+use reprise_server::vectors::builtin::Codes;
 use reprise_server::verify::{self, Fault, Library};
 
 /// Arguments of `reprise verify`.
@@ -20,14 +23,18 @@ pub(crate) struct VerifyArgs {
     at: MigrateArgs,
     #[command(flatten)]
     engine: EngineArgs,
-    /// Queue jobs for missing vectors, delete bad vectors and foreign derived files, and mark videos whose file is lost
+    /// Queue jobs for missing vectors, delete bad vectors and foreign derived files, mark videos whose file is lost, and
+    /// build a faulty index anew; the built-in one needs the server to be stopped
     #[arg(long)]
     fix: bool,
+    /// Number format of an index that is built anew, for comparisons during a search: int4, int8, f16 or f32
+    #[arg(long, env = "REPRISE_INDEX_CODES", default_value = "int4")]
+    index_codes: Codes,
 }
 
 /// Prints all faults; fails if there are any.
 pub(crate) async fn run(args: VerifyArgs) -> anyhow::Result<()> {
-    let VerifyArgs { at, engine, fix } = args;
+    let VerifyArgs { at, engine, fix, index_codes } = args;
     let catalog = catalog::open_existing(&at.database.url()).await?;
     let storage = Storage::open(&at.database.data_dir)?;
     let step = Step::begin("verifying", "files")?;
@@ -39,7 +46,10 @@ pub(crate) async fn run(args: VerifyArgs) -> anyhow::Result<()> {
     let library = Library { catalog: catalog.clone(), storage: &storage, report: &report };
     let faults = verify::verify(&library).await?;
     let of_index = faults_of_index(engine_settings(&at, &engine), &catalog).await?;
-    let done = if fix { verify::fix(&library, &faults).await? } else { Vec::new() };
+    let mut done = if fix { verify::fix(&library, &faults).await? } else { Vec::new() };
+    if fix && !of_index.is_empty() {
+        done.extend(mended_index(&at, &engine, &catalog, index_codes).await?);
+    }
     catalog.close().await;
     let number = faults.len() + of_index.len();
     if at.json {
@@ -53,6 +63,17 @@ pub(crate) async fn run(args: VerifyArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     bail!(
-        "{number} faults; a server mends those of the index by itself, and --fix what else can be made again"
+        "{number} faults; --fix mends what can be made again, and a running server those of the index by itself"
     )
+}
+
+/// Builds the index anew; what was done, in words.
+async fn mended_index(
+    at: &MigrateArgs,
+    engine: &EngineArgs,
+    catalog: &Arc<Catalog>,
+    codes: Codes,
+) -> anyhow::Result<Option<String>> {
+    let mended = index::mend(at, engine, catalog, codes).await.context("building the index anew")?;
+    Ok(mended.map(|seq| format!("built the index anew, up to change {seq}")))
 }

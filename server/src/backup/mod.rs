@@ -10,7 +10,7 @@ mod restore;
 mod write;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
@@ -81,6 +81,11 @@ pub enum BackupError {
 }
 
 impl BackupError {
+    /// A step of work at `path` that a test may make fail.
+    fn fault(place: &'static str, path: &Path) -> Result<(), BackupError> {
+        reprise_faults::at(place).map_err(BackupError::disk(path))
+    }
+
     fn disk(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> BackupError {
         let path = path.into();
         move |error| BackupError::Disk { path, error }

@@ -78,6 +78,7 @@ pub async fn restore(backup: Backup, target: &Target<'_>) -> Result<Restored, Ba
     let mut restoring = target.catalog.begin_restore().await?;
     for entry in backup.manifest.tables.iter().filter(|it| !tables_left_out.contains(it.of.name.as_str())) {
         let table = known(&LIBRARY, &entry.of.name)?;
+        BackupError::fault("restore: insert a table", Path::new(&entry.file))?;
         insert_all(
             &mut restoring,
             &backup,
@@ -133,6 +134,7 @@ async fn restore_media(
 }
 
 fn remove_index(folder: &Path) -> Result<(), BackupError> {
+    BackupError::fault("restore: remove the index", folder)?;
     match std::fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(BackupError::disk(folder)(error)),
         _ => Ok(()),

@@ -54,6 +54,7 @@ pub async fn write(request: Request<'_>) -> Result<Written, BackupError> {
             return Err(BackupError::Exists(folder.to_owned()));
         }
     }
+    BackupError::fault("backup: make a folder", &partial)?;
     fs::create_dir_all(partial.join(TABLES)).map_err(BackupError::disk(&partial))?;
     fs::create_dir(partial.join(MEDIA)).map_err(BackupError::disk(&partial))?;
     let written = write_into(&request, &partial).await;
@@ -167,6 +168,7 @@ struct Lines {
 
 impl Lines {
     fn create(path: &Path) -> Result<Lines, BackupError> {
+        BackupError::fault("backup: create a file", path)?;
         let file = File::create_new(path).map_err(BackupError::disk(path))?;
         let file = BufWriter::with_capacity(PIECE_BYTES, file);
         Ok(Lines { path: path.to_owned(), file, offset: 0, length: 0, count: 0, hash: Sha256::new() })
@@ -195,6 +197,7 @@ impl Lines {
 
     /// Makes the file durable.
     fn finish(mut self) -> Result<(), BackupError> {
+        BackupError::fault("backup: sync", &self.path)?;
         let done = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
         done.map_err(|error| self.failed(error))
     }
@@ -220,6 +223,7 @@ async fn keep_media(
     let name = Path::new(&video.file).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let (file, link) = (format!("{MEDIA}/{name}"), request.link);
     let (from, to) = (found.path().to_owned(), partial.join(&file));
+    BackupError::fault("backup: keep a file", &to)?;
     tokio::task::spawn_blocking(move || {
         if link && fs::hard_link(&from, &to).is_ok() {
             let bytes = to.metadata().map_err(BackupError::disk(&to))?.len();
@@ -252,6 +256,7 @@ fn copy(from: &Path, to: &Path) -> Result<String, BackupError> {
         hash.update(&piece[..read]);
         target.write_all(&piece[..read]).map_err(BackupError::disk(to))?;
     }
+    BackupError::fault("backup: sync", to)?;
     target.sync_all().map_err(BackupError::disk(to))?;
     Ok(hex(&hash.finalize()))
 }
@@ -262,17 +267,20 @@ fn finish(manifest: &Manifest, folder: &Path, partial: &Path) -> Result<(), Back
     let text = serde_json::to_vec_pretty(manifest).map_err(|error| BackupError::disk(&path)(error.into()))?;
     let hash = format!("{}  {}\n", hex(&Sha256::digest(&text)), manifest::FILE);
     for (path, text) in [(path, text), (partial.join(manifest::HASH_FILE), hash.into_bytes())] {
+        BackupError::fault("backup: write the manifest", &path)?;
         let mut file = File::create_new(&path).map_err(BackupError::disk(&path))?;
         file.write_all(&text).and_then(|()| file.sync_all()).map_err(BackupError::disk(&path))?;
     }
     for folder in [partial.join(MEDIA), partial.join(TABLES), partial.to_owned()] {
         sync_folder(&folder)?;
     }
+    BackupError::fault("backup: rename", folder)?;
     fs::rename(partial, folder).map_err(BackupError::disk(folder))?;
     let above = folder.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
     sync_folder(above)
 }
 
 fn sync_folder(path: &Path) -> Result<(), BackupError> {
+    BackupError::fault("backup: sync a folder", path)?;
     File::open(path).and_then(|folder| folder.sync_all()).map_err(BackupError::disk(path))
 }

@@ -21,7 +21,8 @@ pub struct DatabaseFacts {
     pub newest_schema: i64,
     /// Whether it takes writes. A standby of Postgres does not.
     pub takes_writes: bool,
-    /// Milliseconds by which its clock is ahead of this machine's. 0 for SQLite, which has none.
+    /// Milliseconds by which its clock is ahead of this machine's. SQLite has none: there it is how far its newest row lies
+    /// in the future.
     pub clock_ahead_ms: i64,
     /// The extension pgvector. `None` for SQLite, and if it is not installed on the database's machine.
     pub pgvector: Option<ExtensionFacts>,
@@ -59,15 +60,24 @@ async fn of_sqlite(database: &Database, takes_writes: bool) -> Result<DatabaseFa
     let sql = "SELECT sqlite_version() AS version,
                EXISTS (SELECT 1 FROM sqlite_master WHERE name = '_sqlx_migrations') AS used";
     let Some(row) = database.row(sql, values![]).await? else { return Err(no_answer()) };
+    let schema = schema(database, row.get("used")?).await?;
     Ok(DatabaseFacts {
         kind: database.kind(),
         version: row.get("version")?,
-        schema: schema(database, row.get("used")?).await?,
+        schema,
         newest_schema: migrations::newest(),
         takes_writes,
-        clock_ahead_ms: 0,
+        clock_ahead_ms: if schema.is_some() { newest_ahead_ms(database).await? } else { 0 },
         pgvector: None,
     })
+}
+
+/// How far the newest row lies in the future: the clock has been set back since.
+async fn newest_ahead_ms(database: &Database) -> Result<i64, CatalogError> {
+    let sql = "SELECT MAX((SELECT COALESCE(MAX(created_at_ms), 0) FROM videos), \
+               (SELECT COALESCE(MAX(updated_at_ms), 0) FROM jobs)) AS newest";
+    let Some(row) = database.row(sql, values![]).await? else { return Err(no_answer()) };
+    Ok(row.get::<i64>("newest")?.saturating_sub(instant::now_ms()).max(0))
 }
 
 async fn of_postgres(database: &Database) -> Result<DatabaseFacts, CatalogError> {

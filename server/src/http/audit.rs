@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request};
-use axum::http::Method;
+use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
+use tokio::runtime::Handle;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -18,6 +19,9 @@ use super::instant;
 use crate::access::Caller;
 use crate::app::{App, Authorized};
 use crate::catalog::{AuditEntry, NewAuditEntry};
+
+/// Status of a request whose client hung up before the answer; no client sees it.
+const HUNG_UP: u16 = 499;
 
 /// Routes of `/v1/audit`.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -53,10 +57,17 @@ impl Record {
         Some(Record { entry, is_part, is_download })
     }
 
-    /// The record with the answer; `None` if the request failed or changed nothing.
+    /// Watches over the request until it is answered: if its client hangs up, nobody knows how far it came.
+    pub(super) fn watched(self, app: &Arc<App>) -> Watched {
+        Watched { record: Some(self), app: Arc::clone(app) }
+    }
+
+    /// The record with the answer; `None` if the request surely failed or changed nothing.
     pub(super) fn answered(self, response: &Response) -> Option<Record> {
         let status = response.status();
-        let failed = status.is_client_error() || status.is_server_error();
+        // A change whose time was up may have been made.
+        let is_unknown = status == StatusCode::GATEWAY_TIMEOUT && !self.is_download;
+        let failed = (status.is_client_error() || status.is_server_error()) && !is_unknown;
         let changes_nothing = self.is_part && !response.headers().contains_key("reprise-video-id");
         let entry = NewAuditEntry { status: status.as_u16(), ..self.entry };
         (!failed && !changes_nothing).then_some(Record { entry, ..self })
@@ -74,6 +85,35 @@ impl Record {
         }
         if let Err(error) = app.catalog.log_request(entry).await {
             tracing::error!(%error, "the audit log lacks an entry");
+        }
+    }
+}
+
+/// A request that runs. Dropped before its answer, it is logged as a change whose client hung up.
+pub(super) struct Watched {
+    /// `None` after the answer.
+    record: Option<Record>,
+    app: Arc<App>,
+}
+
+impl Watched {
+    /// Stores the entry if the request succeeded.
+    pub(super) async fn answered(mut self, response: &Response) {
+        if let Some(record) = self.record.take().and_then(|record| record.answered(response)) {
+            record.store(&self.app).await;
+        }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // Nothing of a download was sent yet.
+        let Some(record) = self.record.take().filter(|record| !record.is_download) else { return };
+        let entry = NewAuditEntry { status: HUNG_UP, ..record.entry };
+        let (record, app) = (Record { entry, ..record }, Arc::clone(&self.app));
+        // At the end of the server there may be no runtime.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move { record.store(&app).await });
         }
     }
 }
@@ -111,9 +151,12 @@ struct AuditOut {
     method: String,
     /// Path of the request, without its query string.
     path: String,
-    /// HTTP status of the answer, 200 to 399.
+    /// HTTP status of the answer, 200 to 399. A change may have been made, too, if its time was up (504), or if its client
+    /// hung up before the answer (499).
+    #[schema(minimum = 200, maximum = 504)]
     status: u16,
-    /// The request's id, as in the server's log.
+    /// The request's id, as in the server's log; or the command that made the change on the server's machine, such as
+    /// `reprise keys add`.
     request_id: String,
 }
 

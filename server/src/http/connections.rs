@@ -23,10 +23,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-/// Longest time for the headers of a request to arrive. Also closes connections that wait for their next request.
-const HEADERS_WITHIN: Duration = Duration::from_secs(30);
-/// A connection that moves no byte for this long while no handler works for it is closed.
-const IDLE: Duration = Duration::from_secs(60);
+use crate::config::Config;
+
 /// Interval of the looks at a connection.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Pause after the operating system refused a connection, usually for lack of file descriptors.
@@ -34,9 +32,32 @@ const AFTER_REFUSAL: Duration = Duration::from_millis(100);
 /// File descriptors kept for files, databases and decoders.
 const OTHER_FILES: u64 = 256;
 
+/// Limits on connections.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ConnectionLimits {
+    /// Most at once.
+    pub(super) most: usize,
+    /// Longest time for the headers of a request to arrive. Also closes connections that wait for their next request.
+    pub(super) headers_within: Duration,
+    /// A connection that moves no byte for this long while no handler works for it is closed.
+    pub(super) idle: Duration,
+}
+
+impl ConnectionLimits {
+    /// Those of a configuration.
+    pub(super) fn of(config: &Config) -> ConnectionLimits {
+        ConnectionLimits {
+            most: config.max_connections,
+            headers_within: Duration::from_secs_f64(config.header_seconds),
+            idle: Duration::from_secs_f64(config.idle_seconds),
+        }
+    }
+}
+
 /// The open connections of a server.
 pub(super) struct Connections {
-    most: usize,
+    /// With no more connections than the operating system allows.
+    limits: ConnectionLimits,
     open: Mutex<HashMap<u64, Arc<Activity>>>,
     closed: Notify,
 }
@@ -52,8 +73,9 @@ struct Activity {
 }
 
 impl Connections {
-    /// At most `most` connections, and no more than the operating system's limit on files leaves room for.
-    pub(super) fn new(most: usize) -> Arc<Connections> {
+    /// No connections yet, and never more than the operating system's limit on files leaves room for.
+    pub(super) fn new(limits: ConnectionLimits) -> Arc<Connections> {
+        let most = limits.most;
         let room = file_limit().map_or(usize::MAX, |files| {
             usize::try_from(files.saturating_sub(OTHER_FILES).max(files / 2)).unwrap_or(usize::MAX)
         });
@@ -61,7 +83,7 @@ impl Connections {
             tracing::warn!(most, room, "the limit on open files allows fewer connections (see ulimit -n)");
         }
         Arc::new(Connections {
-            most: most.clamp(1, room.max(1)),
+            limits: ConnectionLimits { most: most.clamp(1, room.max(1)), ..limits },
             open: Mutex::default(),
             closed: Notify::new(),
         })
@@ -94,7 +116,7 @@ impl Connections {
             let closed = self.closed.notified();
             {
                 let mut open = self.open();
-                if open.len() < self.most {
+                if open.len() < self.limits.most {
                     let activity = Arc::new(Activity::new());
                     open.insert(number, Arc::clone(&activity));
                     return Place { connections: Arc::clone(self), number, activity };
@@ -193,7 +215,7 @@ fn is_of_client(error: &io::Error) -> bool {
 async fn serve_one(stream: TcpStream, router: Router, place: Place, stop: CancellationToken) {
     // Answers are short and written at once. Waiting for more bytes would only delay them.
     let _ = stream.set_nodelay(true);
-    let activity = Arc::clone(&place.activity);
+    let (activity, limits) = (Arc::clone(&place.activity), place.connections.limits);
     let of_requests = Arc::clone(&activity);
     let handler = tower::service_fn(move |request: Request<Incoming>| {
         let (work, router) = (Work::new(&of_requests), router.clone());
@@ -207,7 +229,7 @@ async fn serve_one(stream: TcpStream, router: Router, place: Place, stop: Cancel
     let mut connection = pin!(
         http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEADERS_WITHIN)
+            .header_read_timeout(limits.headers_within)
             .serve_connection(stream, TowerToHyperService::new(handler))
     );
     let mut looks = interval(LOOK_EVERY);
@@ -227,7 +249,7 @@ async fn serve_one(stream: TcpStream, router: Router, place: Place, stop: Cancel
                 connection.as_mut().graceful_shutdown();
             }
             _ = looks.tick() => {
-                if activity.is_idle() && activity.moved().elapsed() > IDLE {
+                if activity.is_idle() && activity.moved().elapsed() > limits.idle {
                     return tracing::debug!("a connection stood still and was closed");
                 }
             }

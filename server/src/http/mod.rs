@@ -74,7 +74,7 @@ use uuid::Uuid;
 
 use crate::app::App;
 use crate::telemetry::traces;
-use connections::Connections;
+use connections::{ConnectionLimits, Connections};
 use contract::Contract;
 use error::{ApiError, REQUEST_ID};
 
@@ -167,7 +167,7 @@ pub async fn serve(
     stop: Pin<Box<dyn Future<Output = ()> + Send>>,
     drain: Duration,
 ) {
-    let (connections, tasks) = (Connections::new(app.config.max_connections), TaskTracker::new());
+    let (connections, tasks) = (Connections::new(ConnectionLimits::of(&app.config)), TaskTracker::new());
     let stopping = CancellationToken::new();
     let accepting = connections.serve(listener, router(app), stopping.clone(), &tasks);
     let stopped = async {

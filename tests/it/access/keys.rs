@@ -1,9 +1,13 @@
 //! Keys: scopes, ends, limits, links, the audit log.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::process::Command;
+use std::time::Duration;
 
 use reprise_tests::server::binary;
 use serde_json::{Value, json};
+use sqlx::{Connection, SqliteConnection};
 
 use super::{Guarded, Holder, ROOT};
 
@@ -112,6 +116,10 @@ async fn the_command_line_makes_keys_and_the_first_one_closes_a_running_server()
     while server.send(with_key()).await.0 == 200 {}
     // A revoked key does not open the server again.
     assert_eq!(server.get("/v1/videos").await.0, 401);
+    let admin = keys(&["add", "--name", "admin", "--scope", "admin"]);
+    let (_, log) = server.send(server.request("GET", "/v1/audit").bearer_auth(admin.trim())).await;
+    let read: Vec<_> = log["items"].as_array().unwrap().iter().map(|it| &it["request_id"]).collect();
+    assert_eq!(read, ["reprise keys add", "reprise keys revoke", "reprise keys add"], "{log}");
 }
 
 #[tokio::test]
@@ -243,6 +251,40 @@ async fn a_signed_link_shows_one_file_to_anybody_until_its_key_ends() {
     let id = key["id"].as_str().unwrap();
     guarded.as_holder(ROOT).good("DELETE", &format!("/v1/keys/{id}"), None).await;
     assert_eq!(get(format!("{}{}", guarded.server.base(), url(0))).await, 401);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_whose_client_hangs_up_is_in_the_audit_log() {
+    let guarded = Guarded::start(&[]);
+    let root = guarded.as_holder(ROOT);
+    let added = root.ingest(&guarded.film("one", &["testsrc2"]), json!({})).await;
+    let video = format!("/v1/videos/{}", added["video"]["id"].as_str().unwrap());
+    let url = reprise_server::catalog::embedded_url(&guarded.folder.path().join("data"));
+    let address = guarded.server.base().strip_prefix("http://").unwrap();
+    let body = json!({"title": "new"}).to_string();
+    let request = format!(
+        "PATCH {video} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {ROOT}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    // A client may hang up before the server looks at its request, or just when the change is made. Then another one does.
+    for _ in 0..100 {
+        let mut writer = SqliteConnection::connect(&url).await.unwrap();
+        sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut writer).await.unwrap();
+        let mut client = TcpStream::connect(address).unwrap();
+        client.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        client.write_all(request.as_bytes()).unwrap();
+        assert!(client.read(&mut [0; 10]).is_err(), "it was answered while the database was locked");
+        drop(client);
+        sqlx::raw_sql("ROLLBACK").execute(&mut writer).await.unwrap();
+        let log = root.good("GET", "/v1/audit", None).await;
+        let newest = &log["items"][0];
+        if newest["status"] == 499 {
+            assert_eq!([&newest["method"], &newest["path"]], ["PATCH", &video], "{log}");
+            return;
+        }
+    }
+    panic!("no client that hung up is in the log");
 }
 
 async fn guarded_status(url: String) -> u16 {

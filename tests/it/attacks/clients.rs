@@ -118,6 +118,36 @@ async fn a_broken_chunked_body_is_a_bad_request() {
 }
 
 #[tokio::test]
+async fn a_request_that_stands_still_is_ended() {
+    let limits = ["--header-seconds", "1", "--idle-seconds", "1", "--timeout-seconds", "1"];
+    let target = Target::start(&limits);
+    // Nothing, half of the headers, and a connection that waits for its next request: closed.
+    let closed = |mut stream: TcpStream| {
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).unwrap();
+        String::from_utf8(rest).unwrap()
+    };
+    assert_eq!(closed(connect(&target)), "");
+    let mut half = connect(&target);
+    half.write_all(b"GET /livez HTTP/1.1\r\nHost: local").unwrap();
+    let said = closed(half);
+    assert!(said.is_empty() || said.starts_with("HTTP/1.1 408"), "{said}");
+    let mut waits = connect(&target);
+    waits.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    assert!(closed(waits).starts_with("HTTP/1.1 200"));
+    // A body that begins and stops: an answer, whatever it calls itself.
+    for kind in ["application/json", "multipart/form-data; boundary=x"] {
+        let mut stream = connect(&target);
+        let head = format!(
+            "POST /v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: 100\r\n\r\n{{"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let said = closed(stream);
+        assert!(said.starts_with("HTTP/1.1 408") || said.starts_with("HTTP/1.1 504"), "{kind}: {said}");
+    }
+}
+
+#[tokio::test]
 async fn a_request_that_calls_itself_multipart_has_a_time_limit() {
     let target = Target::start(&["--timeout-seconds", "1"]);
     let request =

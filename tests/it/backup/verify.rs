@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use reprise_tests::server::Server;
@@ -15,6 +15,7 @@ on_both!(
     each_kind_of_damage_is_found_and_mended,
     a_lost_file_is_found_and_marked,
     a_lost_export_is_found_and_ended,
+    a_faulty_index_is_found_and_built_anew,
     what_a_server_is_doing_is_no_fault,
 );
 
@@ -34,6 +35,11 @@ fn kinds(report: &Value) -> BTreeSet<&str> {
 fn make_old(path: &Path) {
     let long_ago = SystemTime::now() - Duration::from_secs(7200);
     fs::File::open(path).unwrap().set_modified(long_ago).unwrap();
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
 async fn jobs_of(server: &Server) -> Vec<Value> {
@@ -133,6 +139,25 @@ async fn a_lost_export_is_found_and_ended(bed: &Bed) {
     let server = bed.start(&[]);
     assert_eq!(server.get(&format!("/v1/exports/{}", text(&export, "/id"))).await.0, 404);
     until("both files are gone", async || files().is_empty().then_some(())).await;
+}
+
+async fn a_faulty_index_is_found_and_built_anew(bed: &Bed) {
+    let server = bed.start(&[]);
+    server.ingest(&bed.film(0, 3)).await;
+    assert!(server.stop(), "it did not stop well");
+    prints(bed, &["verify"]);
+    for file in files(&bed.data().join("index")).iter().filter(|file| !file.ends_with("manifest.json")) {
+        let mut bytes = fs::read(file).unwrap();
+        let middle = bytes.len() / 2;
+        bytes.iter_mut().skip(middle).take(1).for_each(|byte| *byte ^= 0xff);
+        fs::write(file, bytes).unwrap();
+    }
+    let report = found(bed, &[]);
+    assert!(!report["index"].as_array().unwrap().is_empty(), "{report}");
+    let fixed = found(bed, &["--fix"]);
+    assert!(fixed["fixed"].to_string().contains("built the index anew"), "{fixed}");
+    prints(bed, &["verify"]);
+    prints(bed, &["index", "check"]);
 }
 
 async fn a_lost_file_is_found_and_marked(bed: &Bed) {

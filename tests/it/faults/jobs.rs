@@ -1,5 +1,6 @@
 //! Running jobs that are cancelled or handed back, or whose video is deleted.
 
+use std::path::Path;
 use std::time::Instant;
 
 use reqwest::StatusCode;
@@ -14,7 +15,40 @@ on_both!(
     a_cancelled_job_stops_and_can_be_retried,
     a_stopped_server_hands_its_job_back,
     a_failing_job_tells_when_it_is_tried_again_and_blocks_no_other,
+    a_job_that_kills_its_process_each_time_ends,
 );
+
+async fn a_job_that_kills_its_process_each_time_ends(bed: &Bed) {
+    let quick = ["--lease-seconds", "1"];
+    let deadly = [("REPRISE_FAULT", Path::new("kill-at:curve: write"))];
+    let server = bed.start(&quick);
+    let kept = server.ingest(&bed.film(1, 2)).await;
+    assert!(server.stop(), "it did not stop well");
+    let start = || bed.try_start(&quick, &deadly).expect("it starts before it takes a job");
+    let server = start();
+    let (video, id) = upload(&server, &bed.film(0, 2)).await;
+    server.wait_for_death();
+    // Each start takes the job once more, when the lease of the dead process is over.
+    for _ in 1..3 {
+        start().wait_for_death();
+    }
+    let server = start();
+    let ended = async || {
+        let job = job(&server, &id).await;
+        (job["state"] == "failed").then_some(job)
+    };
+    let job = until("the job ends", ended).await;
+    assert!(text(&job, "/reason").contains("died 3 times in a row"), "{job}");
+    assert_eq!(server.get(&format!("/v1/videos/{video}")).await.1["state"], "failed");
+    assert_whole(&server, text(&kept, "/id")).await;
+    assert!(server.stop(), "it did not stop well");
+    // Without the fault the user's retry succeeds.
+    let server = bed.start(&quick);
+    let (status, answer) = server.post(&format!("/v1/jobs/{id}/retry"), &json!({})).await;
+    assert_eq!(status, StatusCode::OK, "{answer}");
+    see_through(&server, &id).await;
+    assert_whole(&server, &video).await;
+}
 
 async fn a_video_can_be_deleted_while_it_is_ingested(bed: &Bed) {
     let film = bed.film(0, 8);

@@ -2,6 +2,7 @@
 //! everything acknowledged is there, and catalog, files and index agree.
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use reprise_tests::is_full;
@@ -16,6 +17,16 @@ pub(super) const TRIED: u64 = 4;
 /// Failed jobs are tried again at once, and a dead server's jobs return soon.
 pub(super) const QUICK: [&str; 7] =
     ["--lease-seconds", "2", "--retry-waits", "0s", "--timeout-seconds", "10", "--allow-private-webhooks"];
+
+/// The small model that a day adds.
+fn model() -> PathBuf {
+    crate::encoders::folder("legacy")
+}
+
+fn arguments() -> Vec<&'static str> {
+    static ROOT: LazyLock<String> = LazyLock::new(|| model().to_string_lossy().into_owned());
+    [&QUICK[..], &["--model-root", &ROOT]].concat()
+}
 
 on_both!(
     an_error_at_any_write_loses_nothing,
@@ -41,15 +52,15 @@ async fn a_death_at_any_moment_loses_nothing(bed: &Bed) {
     for round in 1..=rounds {
         let fresh = bed.fresh().await;
         let mut acknowledged = Acknowledged::default();
-        let server = fresh.start(&QUICK);
+        let server = fresh.start(&arguments());
         let moment = Duration::from_millis(random.below(day_ms));
         tokio::select! {
             _ = day(&films, &server, &mut acknowledged) => {}
             () = tokio::time::sleep(moment) => {}
         }
         server.kill();
-        let server = fresh.start(&QUICK);
-        check(&fresh, &server, &films, &acknowledged, &format!("kill {round} after {moment:?}")).await;
+        let server = fresh.start(&arguments());
+        check(&fresh, server, &films, &acknowledged, &format!("kill {round} after {moment:?}")).await;
     }
 }
 
@@ -68,7 +79,9 @@ struct Acknowledged {
     evaluation: Option<String>,
     /// The search whose hit was judged.
     judged: Option<String>,
-    /// A second video, and whether its deletion was acknowledged.
+    /// Whether a second model was added.
+    space: bool,
+    /// A second video, and whether its deletion, first into the trash and then for ever, was acknowledged.
     other: Option<String>,
     deleted: bool,
     /// The path of a resumable upload, and the offset that was acknowledged.
@@ -93,12 +106,12 @@ async fn walk(bed: &Bed, kind: &str) {
         let fault = format!("{kind}:{number}");
         let fresh = bed.fresh().await;
         let mut acknowledged = Acknowledged::default();
-        if let Ok(server) = fresh.try_start(&QUICK, &[("REPRISE_FAULT", Path::new(&fault))]) {
+        if let Ok(server) = fresh.try_start(&arguments(), &[("REPRISE_FAULT", Path::new(&fault))]) {
             let _ = day(&films, &server, &mut acknowledged).await;
             server.stop();
         }
-        let server = fresh.start(&QUICK);
-        check(&fresh, &server, &films, &acknowledged, &fault).await;
+        let server = fresh.start(&arguments());
+        check(&fresh, server, &films, &acknowledged, &fault).await;
     }
 }
 
@@ -107,10 +120,11 @@ async fn count_writes(bed: &Bed, films: &Films) -> u64 {
     let fresh = bed.fresh().await;
     let list = fresh.folder().join("writes");
     let named = format!("list:{}", list.display());
-    let server = fresh.try_start(&QUICK, &[("REPRISE_FAULT", Path::new(&named))]).expect("nothing fails");
+    let server =
+        fresh.try_start(&arguments(), &[("REPRISE_FAULT", Path::new(&named))]).expect("nothing fails");
     let mut acknowledged = Acknowledged::default();
     day(films, &server, &mut acknowledged).await.expect("nothing fails");
-    assert!(acknowledged.deleted && acknowledged.recut, "{acknowledged:?}");
+    assert!(acknowledged.deleted && acknowledged.recut && acknowledged.space, "{acknowledged:?}");
     assert!(server.stop());
     std::fs::read_to_string(list).expect("the server writes").lines().count() as u64
 }
@@ -165,11 +179,15 @@ async fn day(films: &Films, server: &Server, done: &mut Acknowledged) -> Option<
     }
     upload_in_parts(films, server, done).await?;
     finish_jobs(server).await?;
+    let add = server.request("POST", "/v1/spaces").json(&json!({"model": model()}));
+    done.space = try_send(add).await?.0.is_success();
+    finish_jobs(server).await?;
     done.other = upload(server, &films.deleted).await?;
     if let Some(other) = &done.other {
         finish_jobs(server).await?;
-        let delete = server.request("DELETE", &format!("/v1/videos/{other}"));
-        done.deleted = try_send(delete).await?.0.is_success();
+        for path in [format!("/v1/videos/{other}"), format!("/v1/videos/{other}?purge=true")] {
+            done.deleted |= try_send(server.request("DELETE", &path)).await?.0.is_success();
+        }
     }
     Some(())
 }
@@ -300,7 +318,15 @@ pub(super) async fn finish_jobs(server: &Server) -> Option<()> {
     }
 }
 
-async fn check(bed: &Bed, server: &Server, films: &Films, done: &Acknowledged, fault: &str) {
+/// Checks what was acknowledged on a server without faults, then the stopped library.
+async fn check(bed: &Bed, server: Server, films: &Films, done: &Acknowledged, fault: &str) {
+    check_served(bed, &server, films, done, fault).await;
+    assert!(server.stop(), "{fault}: it did not stop well");
+    let verified = bed.run(&["verify"]);
+    assert!(verified.status.success(), "{fault}: {}", String::from_utf8_lossy(&verified.stdout));
+}
+
+async fn check_served(bed: &Bed, server: &Server, films: &Films, done: &Acknowledged, fault: &str) {
     if let Some(video) = &done.video {
         // Between its deletion and its restore it is in the trash.
         let (status, _) = server.post(&format!("/v1/videos/{video}/restore"), &json!({})).await;
@@ -343,6 +369,11 @@ async fn check(bed: &Bed, server: &Server, films: &Films, done: &Acknowledged, f
     if let Some(evaluation) = &done.evaluation {
         let (_, stored) = server.get(&format!("/v1/evaluations/{evaluation}")).await;
         assert_eq!(stored["evaluation"]["figures"]["asked"], 2, "{fault}: {stored}");
+    }
+    if done.space {
+        let (_, spaces) = server.get("/v1/spaces").await;
+        let full = spaces["items"].as_array().expect("a list").iter().filter(|it| it["coverage"] == 1.0);
+        assert_eq!(full.count(), 2, "{fault}: {spaces}");
     }
     let stored = videos(server).await;
     if let Some(other) = done.other.as_ref().filter(|_| done.deleted) {

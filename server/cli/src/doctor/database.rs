@@ -39,11 +39,11 @@ fn of_facts(facts: &DatabaseFacts) -> Vec<Check> {
             )
         }
     };
-    let mut checks = vec![database, schema(facts)];
-    if facts.kind == "postgres" {
-        checks.push(clock(facts.clock_ahead_ms));
-    }
-    checks
+    let clock = match facts.kind {
+        "postgres" => clocks(facts.clock_ahead_ms),
+        _ => clock(facts.clock_ahead_ms),
+    };
+    vec![database, schema(facts), clock]
 }
 
 fn schema(facts: &DatabaseFacts) -> Check {
@@ -62,7 +62,17 @@ fn schema(facts: &DatabaseFacts) -> Check {
     }
 }
 
+/// The only clock, that of this machine, beside the newest row.
 fn clock(ahead_ms: i64) -> Check {
+    if ahead_ms < CLOCKS_DIFFER {
+        return Check::ok(CLOCK, "no row lies in the future");
+    }
+    let found = format!("the newest row lies {:.1} s in the future", ahead_ms as f64 / 1000.0);
+    Check::warning(CLOCK, found, "set the clock by NTP: it was ahead before, or is behind now")
+}
+
+/// The database's clock beside that of this machine.
+fn clocks(ahead_ms: i64) -> Check {
     let seconds = ahead_ms as f64 / 1000.0;
     let found = format!("the database's clock is {:.1} s {}", seconds.abs(), direction(ahead_ms));
     match ahead_ms.saturating_abs() < CLOCKS_DIFFER {
@@ -109,5 +119,8 @@ mod tests {
         check(&facts(Some(8), 6_000), [Ok, Warning, Warning]);
         check(&facts(Some(10), -6_000), [Ok, Problem, Warning]);
         check(&DatabaseFacts { takes_writes: false, ..facts(Some(9), 0) }, [Problem, Ok, Ok]);
+        let sqlite = |ahead_ms| DatabaseFacts { kind: "sqlite", ..facts(Some(9), ahead_ms) };
+        check(&sqlite(0), [Ok, Ok, Ok]);
+        check(&sqlite(6_000), [Ok, Ok, Warning]);
     }
 }

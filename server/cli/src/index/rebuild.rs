@@ -57,6 +57,28 @@ pub(crate) async fn run(args: RebuildArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Builds the engine's index anew. `None` if nothing needs it: an index in memory is built at each start.
+///
+/// # Errors
+/// Those of the engine; for the built-in index also a server that runs.
+pub(crate) async fn mend(
+    at: &MigrateArgs,
+    engine: &EngineArgs,
+    catalog: &Arc<Catalog>,
+    codes: Codes,
+) -> anyhow::Result<Option<i64>> {
+    let settings = engine_settings(at, engine);
+    let done = match settings.kind {
+        EngineKind::Builtin => {
+            let _hold = catalog::hold(&settings.catalog_url, "`reprise verify --fix`")?;
+            snapshot(at, settings, catalog, codes).await?
+        }
+        EngineKind::HnswRs => return Ok(None),
+        _ => shared(at, settings, catalog, true).await?,
+    };
+    Ok(Some(done.seq))
+}
+
 /// Reads and links all vectors, and replaces the old snapshot.
 async fn snapshot(
     at: &MigrateArgs,

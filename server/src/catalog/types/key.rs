@@ -156,9 +156,9 @@ pub struct NewAuditEntry {
     pub method: String,
     /// Path of the request.
     pub path: String,
-    /// HTTP status of the answer.
+    /// HTTP status of the answer; 499 if the client hung up before it.
     pub status: u16,
-    /// The request's id.
+    /// The request's id, or the command of `reprise` that made the change.
     pub request_id: String,
 }
 
