@@ -1,14 +1,21 @@
 //! A full disk, and a database that goes away.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use reprise_tests::film::{Store, film};
 use reprise_tests::postgres::Mortal;
 use reprise_tests::server::Server;
 use reprise_tests::skip_optional;
 use reqwest::StatusCode;
+use reqwest::multipart::{Form, Part};
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::faults::bed::until;
 
 /// A small disk in memory; `None`, after printing the reason, where this user may not mount one.
 struct SmallDisk {
@@ -110,6 +117,112 @@ async fn a_database_that_goes_away_heals_by_itself() {
     while server.get("/readyz").await.0 != 200 {}
     assert_eq!(put_subtitles(&server, &video, 3).await.0, 200);
     server.ingest(&film(folder.path(), "other", &["color=c=red"], Store::Web)).await;
+}
+
+/// What clients saw that never stop asking.
+#[derive(Default)]
+struct Load {
+    is_over: AtomicBool,
+    searches: AtomicU64,
+    /// The newest acknowledged value of the video's metadata.
+    turn: AtomicU64,
+    refused: AtomicU64,
+    uploaded: Mutex<Vec<String>>,
+}
+
+impl Load {
+    /// Whether the answer is good; a refusal is counted. Anything else fails the test.
+    fn is_good(&self, (status, answer): &(StatusCode, Value)) -> bool {
+        match status.as_u16() {
+            503 => _ = self.refused.fetch_add(1, Ordering::Relaxed),
+            _ => assert!(status.is_success(), "{status} {answer}"),
+        }
+        status.is_success()
+    }
+
+    async fn search(self: Arc<Self>, server: Arc<Server>) {
+        while !self.is_over.load(Ordering::Relaxed) {
+            let found = server.post("/v1/search", &json!({"query": {"text": "a word"}})).await;
+            self.searches.fetch_add(self.is_good(&found).into(), Ordering::Relaxed);
+        }
+    }
+
+    async fn change(self: Arc<Self>, server: Arc<Server>, video: String) {
+        for turn in 1.. {
+            let patch = server.request("PATCH", &format!("/v1/videos/{video}"));
+            if self.is_good(&server.send(patch.json(&json!({"metadata": {"turn": turn}}))).await) {
+                self.turn.store(turn, Ordering::Relaxed);
+            }
+            if self.is_over.load(Ordering::Relaxed) {
+                return;
+            }
+        }
+    }
+
+    async fn upload(self: Arc<Self>, server: Arc<Server>, film: PathBuf) {
+        let bytes = std::fs::read(film).unwrap();
+        for number in 0_u32.. {
+            // Bytes after the end of the last box make it another file.
+            let part = Part::bytes([&bytes[..], &number.to_be_bytes()].concat()).file_name("film.mp4");
+            let form = Form::new().part("file", part);
+            let answer = server.send(server.request("POST", "/v1/videos").multipart(form)).await;
+            if self.is_good(&answer) {
+                self.uploaded.lock().unwrap().push(answer.1["video"]["id"].as_str().unwrap().to_owned());
+            }
+            if self.is_over.load(Ordering::Relaxed) {
+                return;
+            }
+            // More uploads would only make more to decode.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Waits until each kind of client has had a good answer again.
+    async fn goes_on(&self) {
+        let seen = || {
+            let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
+            [count(&self.searches), count(&self.turn), self.uploaded.lock().unwrap().len() as u64]
+        };
+        let before = seen();
+        until("all clients are answered well", async || {
+            before.iter().zip(seen()).all(|(before, now)| now > *before).then_some(())
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_goes_away_under_load_loses_nothing() {
+    let Some(mut postgres) = Mortal::start().await else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let server = Arc::new(Server::start(folder.path(), &["--database-url", &postgres.url()]));
+    let film = film(folder.path(), "film", &["testsrc2"], Store::Web);
+    let video = server.ingest(&film).await["id"].as_str().unwrap().to_owned();
+    let load = Arc::new(Load::default());
+    let mut clients = JoinSet::new();
+    for _ in 0..4 {
+        clients.spawn(Arc::clone(&load).search(Arc::clone(&server)));
+    }
+    clients.spawn(Arc::clone(&load).change(Arc::clone(&server), video.clone()));
+    clients.spawn(Arc::clone(&load).upload(Arc::clone(&server), film));
+    for _ in 0..2 {
+        load.goes_on().await;
+        let refused = load.refused.load(Ordering::Relaxed);
+        postgres.kill();
+        let are_refused = async || (load.refused.load(Ordering::Relaxed) > refused).then_some(());
+        until("clients are refused", are_refused).await;
+        postgres.start_again().await;
+    }
+    load.goes_on().await;
+    load.is_over.store(true, Ordering::Relaxed);
+    clients.join_all().await;
+    let (_, stored) = server.get(&format!("/v1/videos/{video}")).await;
+    let turn = stored["metadata"]["turn"].as_u64().unwrap();
+    assert!(turn >= load.turn.load(Ordering::Relaxed), "{stored}");
+    let uploaded = load.uploaded.lock().unwrap().clone();
+    for id in uploaded {
+        assert_eq!(server.get(&format!("/v1/videos/{id}")).await.0, 200, "{id} is lost");
+    }
 }
 
 #[test]

@@ -1,8 +1,11 @@
-//! A database of the previous version: its jobs continue.
+//! A database of an earlier version: its jobs continue, also if its migration is cut off.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use reprise_server::catalog::{self, JobFilter, JobName, JobState, Segmentation};
+use reprise_tests::server::binary;
 use sqlx::migrate::Migrator;
 use uuid::Uuid;
 
@@ -12,10 +15,68 @@ use super::samples::{LEASE, filled};
 /// The newest migration of the previous version.
 const LAST: &str = "0004";
 
+/// Moments at which a migration is killed.
+const KILLS: u32 = 8;
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sqlite_jobs_of_the_version_before_go_on() {
     let folder = tempfile::tempdir().unwrap();
-    let url = catalog::embedded_url(folder.path());
+    assert_jobs_go_on(&earlier_sqlite(folder.path()).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_jobs_of_the_version_before_go_on() {
+    let Some(url) = earlier_postgres().await else { return };
+    assert_jobs_go_on(&url).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_migration_of_sqlite_that_is_killed_goes_on() {
+    killed_and_migrated(async || {
+        let folder = tempfile::tempdir().unwrap();
+        let url = earlier_sqlite(folder.path()).await;
+        Some((url, Some(folder)))
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_migration_of_postgres_that_is_killed_goes_on() {
+    killed_and_migrated(async || Some((earlier_postgres().await?, None))).await;
+}
+
+/// Kills the migration of an earlier database at many moments; `earlier` makes one, with the folder that it needs.
+async fn killed_and_migrated(earlier: impl AsyncFn() -> Option<(String, Option<tempfile::TempDir>)>) {
+    let migrate = |url: &str| {
+        let mut command = Command::new(binary());
+        command.args(["migrate", "--database-url", url]).stdout(Stdio::null()).stderr(Stdio::piped());
+        command
+    };
+    let Some((url, _folder)) = earlier().await else { return };
+    let started = Instant::now();
+    assert!(migrate(&url).status().unwrap().success());
+    let mut takes = started.elapsed();
+    let mut killed = 0;
+    for number in 0..KILLS {
+        let (url, _folder) = earlier().await.unwrap();
+        let moment = takes * number / KILLS;
+        let mut child = migrate(&url).spawn().unwrap();
+        std::thread::sleep(moment);
+        match child.try_wait().unwrap() {
+            None => killed += 1,
+            // The machine is less busy than when the time was taken.
+            Some(_) => takes = moment,
+        }
+        let _ = child.kill();
+        child.wait().unwrap();
+        assert_jobs_go_on(&url).await;
+    }
+    assert!(killed > 2, "{killed} of {KILLS} migrations were cut off");
+}
+
+/// A SQLite database of the version before, in this folder.
+async fn earlier_sqlite(folder: &Path) -> String {
+    let url = catalog::embedded_url(folder);
     let options = url.parse::<sqlx::sqlite::SqliteConnectOptions>().unwrap().create_if_missing(true);
     let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
     earlier("sqlite").await.run(&pool).await.unwrap();
@@ -24,17 +85,17 @@ async fn sqlite_jobs_of_the_version_before_go_on() {
         .await
         .unwrap();
     pool.close().await;
-    assert_jobs_go_on(&url).await;
+    url
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn postgres_jobs_of_the_version_before_go_on() {
-    let Some(url) = reprise_tests::postgres::database().await else { return };
+/// A Postgres database of the version before; `None` without PostgreSQL.
+async fn earlier_postgres() -> Option<String> {
+    let url = reprise_tests::postgres::database().await?;
     let pool = sqlx::PgPool::connect(&url).await.unwrap();
     earlier("postgres").await.run(&pool).await.unwrap();
     sqlx::raw_sql(sqlx::AssertSqlSafe(rows(|id| format!("'{id}'")))).execute(&pool).await.unwrap();
     pool.close().await;
-    assert_jobs_go_on(&url).await;
+    Some(url)
 }
 
 /// The migrations of the previous version.
