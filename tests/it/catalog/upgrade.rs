@@ -49,7 +49,8 @@ async fn a_migration_of_postgres_that_is_killed_goes_on() {
 async fn killed_and_migrated(earlier: impl AsyncFn() -> Option<(String, Option<tempfile::TempDir>)>) {
     let migrate = |url: &str| {
         let mut command = Command::new(binary());
-        command.args(["migrate", "--database-url", url]).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.args(["migrate", "--database-url", url, "--data-dir"]).arg(std::env::temp_dir());
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
         command
     };
     let Some((url, _folder)) = earlier().await else { return };
