@@ -62,8 +62,7 @@ impl Record {
         Watched { record: Some(self), app: Arc::clone(app) }
     }
 
-    /// The record with the answer; `None` if the request surely failed or changed nothing.
-    pub(super) fn answered(self, response: &Response) -> Option<Record> {
+    fn answered(self, response: &Response) -> Option<Record> {
         let status = response.status();
         // A change whose time was up may have been made.
         let is_unknown = status == StatusCode::GATEWAY_TIMEOUT && !self.is_download;
@@ -97,11 +96,9 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// Stores the entry if the request succeeded.
-    pub(super) async fn answered(mut self, response: &Response) {
-        if let Some(record) = self.record.take().and_then(|record| record.answered(response)) {
-            record.store(&self.app).await;
-        }
+    /// The record with the answer; `None` if the request surely failed or changed nothing.
+    pub(super) fn answered(mut self, response: &Response) -> Option<Record> {
+        self.record.take().and_then(|record| record.answered(response))
     }
 }
 

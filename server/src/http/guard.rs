@@ -48,8 +48,8 @@ pub(super) async fn caller(State(app): State<Arc<App>>, mut request: Request, ne
     let record = audit::Record::of(&request, &caller).map(|record| record.watched(&app));
     request.extensions_mut().insert(caller);
     let response = next.run(request).await;
-    if let Some(record) = record {
-        record.answered(&response).await;
+    if let Some(record) = record.and_then(|record| record.answered(&response)) {
+        record.store(&app).await;
     }
     response
 }
