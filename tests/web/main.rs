@@ -22,6 +22,7 @@ mod models;
 mod modules;
 mod motion;
 mod playback;
+mod shared;
 mod sizes;
 mod slides;
 mod student;

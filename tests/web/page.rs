@@ -239,9 +239,14 @@ impl Page {
 
     /// Pauses the player and reads its state.
     pub(crate) async fn look(&self) -> Shown {
+        self.look_at("#player").await
+    }
+
+    /// Pauses a media element and reads its state.
+    pub(crate) async fn look_at(&self, css: &str) -> Shown {
         let script = r"
-            const [[columns, rows]] = arguments;
-            const media = document.getElementById('player');
+            const [[css, columns, rows]] = arguments;
+            const media = document.querySelector(css);
             media.pause();
             const canvas = document.createElement('canvas');
             canvas.width = media.videoWidth;
@@ -264,7 +269,7 @@ impl Page {
                 element_seconds: media.currentTime, source: media.currentSrc,
                 picture: sums.map((sum, index) => sum / counts[Math.floor(index / 3)]),
             };";
-        let shown = self.run(script, json!([films::COLUMNS, films::ROWS])).await;
+        let shown = self.run(script, json!([css, films::COLUMNS, films::ROWS])).await;
         serde_json::from_value(shown).expect("a picture")
     }
 
@@ -301,6 +306,10 @@ impl Page {
         text.ok().and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_default()
     }
 }
+
+/// Keeps what the page copies in `copied`: a test must not depend on the machine's clipboard.
+pub(crate) const KEEP_COPIES: &str =
+    "window.copied = ''; navigator.clipboard.writeText = async (text) => { window.copied = text; }";
 
 /// Paths as a file field takes them from the driver.
 fn paths(files: &[&Path]) -> String {

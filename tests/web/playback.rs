@@ -13,7 +13,7 @@ use crate::page::{LEFT, Page, RIGHT, Shown, frame_at};
 const SAME: f64 = 2.0;
 
 /// Checks that the player shows the frame at `seconds` of the file, within `slack` frames.
-fn check_picture(shown: &Shown, frames: &[Frame], seconds: f64, slack: usize, what: &str) {
+pub(crate) fn check_picture(shown: &Shown, frames: &[Frame], seconds: f64, slack: usize, what: &str) {
     let expected = frame_at(frames, seconds);
     let differences: Vec<f64> =
         frames.iter().map(|frame| films::difference(&frame.picture, &shown.picture)).collect();

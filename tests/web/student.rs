@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::Setting;
 use crate::films::{self, COLOURS, Recipe};
 use crate::library::subrip;
-use crate::page::{CONTROL, ENTER, Page};
+use crate::page::{CONTROL, ENTER, KEEP_COPIES, Page};
 
 /// What is said, by the second. The film lasts 114 s.
 const LECTURE: [(usize, &str); 16] = [
@@ -115,9 +115,7 @@ async fn find_and_mark(page: &Page) {
 }
 
 async fn copy_link(page: &Page) {
-    let copied =
-        "window.copied = ''; navigator.clipboard.writeText = async (text) => { window.copied = text; }";
-    page.run(copied, json!(null)).await;
+    page.run(KEEP_COPIES, json!(null)).await;
     page.click("#more").await;
     page.choose("Copy link at").await;
     page.until("the link is copied", "window.copied").await;

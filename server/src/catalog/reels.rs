@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::database::{Row, Sql, Tx, Value, values};
 use super::error::CatalogError;
 use super::ranges;
+use super::tables::stored::parse_json;
 use super::types::*;
 use super::view::View;
 use super::visibility::Visibility;
@@ -96,8 +97,9 @@ impl View<'_> {
     pub async fn reel(&self, id: Uuid) -> Result<Option<Reel>, CatalogError> {
         let sql = format!("SELECT {COLUMNS} FROM reels r WHERE r.id = $1 AND {}", is_seen(self.visibility()));
         let Some(row) = self.row(Sql::Built(sql), values![id]).await? else { return Ok(None) };
-        let rows = self.rows(RANGES, values![id]).await?;
-        with_ranges(&row, &rows).map(Some)
+        let ranges = self.rows(RANGES, values![id]).await?;
+        let videos = self.rows(VIDEOS, values![id]).await?;
+        whole(&row, &ranges, &videos).map(Some)
     }
 
     /// Reels in order of id, newest first, before `before`, without their ranges.
@@ -113,6 +115,10 @@ impl View<'_> {
 /// $1 the reel.
 const RANGES: &str = "SELECT c.video, c.start_ms, c.end_ms, c.note FROM reel_ranges c \
                       JOIN visible_videos v ON v.id = c.video WHERE c.reel = $1 ORDER BY c.place";
+
+/// $1 the reel.
+const VIDEOS: &str = "SELECT v.id, v.facts FROM visible_videos v \
+                      WHERE v.id IN (SELECT c.video FROM reel_ranges c WHERE c.reel = $1) ORDER BY v.id";
 
 /// Locks a reel that the caller sees.
 pub(super) async fn lock(tx: &mut Tx, id: Uuid) -> Result<Option<Reel>, CatalogError> {
@@ -151,8 +157,9 @@ async fn stored(mut tx: Tx, id: Uuid) -> Result<Reel, CatalogError> {
     let row = tx.visible_row(Sql::Built(sql), values![id]).await?;
     let row =
         row.ok_or_else(|| CatalogError::Damaged(format!("reel {id} was stored and is not there").into()))?;
-    let rows = tx.visible_rows(RANGES, values![id]).await?;
-    let reel = with_ranges(&row, &rows)?;
+    let ranges = tx.visible_rows(RANGES, values![id]).await?;
+    let videos = tx.visible_rows(VIDEOS, values![id]).await?;
+    let reel = whole(&row, &ranges, &videos)?;
     tx.commit().await?;
     Ok(reel)
 }
@@ -163,13 +170,15 @@ fn from_row(row: &Row) -> Result<Reel, CatalogError> {
         name: row.get("name")?,
         version: ReelVersion { version: row.get("version")?, ranges: row.get("ranges")? },
         ranges: Vec::new(),
+        videos: Vec::new(),
         duration_ms: row.get("duration_ms")?,
         created_at_ms: row.get("created_at_ms")?,
         updated_at_ms: row.get("updated_at_ms")?,
     })
 }
 
-fn with_ranges(row: &Row, rows: &[Row]) -> Result<Reel, CatalogError> {
+/// A reel with its ranges and their videos.
+fn whole(row: &Row, ranges: &[Row], videos: &[Row]) -> Result<Reel, CatalogError> {
     let range = |row: &Row| {
         Ok(ReelRange {
             video: row.get("video")?,
@@ -178,6 +187,16 @@ fn with_ranges(row: &Row, rows: &[Row]) -> Result<Reel, CatalogError> {
             note: row.get("note")?,
         })
     };
-    let ranges = rows.iter().map(range).collect::<Result<Vec<ReelRange>, CatalogError>>()?;
-    Ok(Reel { ranges, ..from_row(row)? })
+    let ranges = ranges.iter().map(range).collect::<Result<Vec<ReelRange>, CatalogError>>()?;
+    let videos = videos.iter().map(video).collect::<Result<Vec<ReelVideo>, CatalogError>>()?;
+    Ok(Reel { ranges, videos, ..from_row(row)? })
+}
+
+fn video(row: &Row) -> Result<ReelVideo, CatalogError> {
+    let facts = row.get::<Option<String>>("facts")?.as_deref().map(parse_json::<MediaFacts>).transpose()?;
+    Ok(ReelVideo {
+        id: row.get("id")?,
+        media_offset_ms: facts.as_ref().map(|facts| facts.media_offset_ms),
+        plays_in_browsers: facts.as_ref().map(|facts| facts.plays_in_browsers),
+    })
 }

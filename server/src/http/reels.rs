@@ -15,7 +15,7 @@ use super::extract::{self, Id, Json, Params};
 use super::ranges::{self, RangeBody};
 use super::search::seconds;
 use crate::app::{App, Authorized};
-use crate::catalog::{NewReel, Reel, ReelVersion};
+use crate::catalog::{NewReel, Reel, ReelVersion, ReelVideo};
 
 /// Routes of `/v1/reels`.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -56,10 +56,33 @@ struct ReelOut {
     duration: f64,
     /// The ranges in order, without those of deleted videos.
     ranges: Vec<RangeBody>,
+    /// The videos of the ranges, each once: what a player must know to play them.
+    videos: Vec<ReelVideoOut>,
     /// Time of its making (RFC 3339).
     created_at: String,
     /// Time of its last change (RFC 3339).
     updated_at: String,
+}
+
+/// A video of a reel.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ReelVideo)]
+struct ReelVideoOut {
+    /// Its id, a uuid v7.
+    id: Uuid,
+    /// Time of the first frame on the container's clock, in seconds. Add it to a time to seek in the original. Null until
+    /// the video has been decoded.
+    media_offset: Option<f64>,
+    /// Whether common browsers play the original; `?rendition=web` makes a version that they play. Null until the video has
+    /// been decoded.
+    plays_in_browsers: Option<bool>,
+}
+
+impl From<ReelVideo> for ReelVideoOut {
+    fn from(video: ReelVideo) -> ReelVideoOut {
+        let ReelVideo { id, media_offset_ms, plays_in_browsers } = video;
+        ReelVideoOut { id, media_offset: media_offset_ms.map(seconds), plays_in_browsers }
+    }
 }
 
 impl From<Reel> for ReelOut {
@@ -70,6 +93,7 @@ impl From<Reel> for ReelOut {
             version: reel.version.version,
             duration: seconds(reel.duration_ms),
             ranges: reel.ranges.into_iter().map(RangeBody::from).collect(),
+            videos: reel.videos.into_iter().map(ReelVideoOut::from).collect(),
             created_at: super::instant(reel.created_at_ms),
             updated_at: super::instant(reel.updated_at_ms),
         }

@@ -2,6 +2,7 @@
 
 import { button, el, icon, iconButton } from '../core/dom.js';
 import { formatTime, MediaClock } from '../core/time.js';
+import { clockOf } from './clock.js';
 
 /** @typedef {Api<'Range'>} Range */
 /** @typedef {{video: HTMLVideoElement, clock: MediaClock, range: Range|null}} Side */
@@ -102,8 +103,8 @@ export class ListPlayer extends EventTarget {
   /** @param {Side} side @param {Range} range @param {number} at @returns {Promise<void>} */
   async load(side, range, at, broken = false) {
     const { url, offset } = await this.sourceOf(range, broken);
-    side.clock = new MediaClock(offset);
     if (side.video.getAttribute('src') !== url) {
+      side.clock = new MediaClock(offset);
       side.video.src = url;
       side.video.playbackRate = this.speed;
       const plays = await new Promise((resolve) => {
@@ -111,6 +112,7 @@ export class ListPlayer extends EventTarget {
         side.video.addEventListener('error', () => resolve(false), { once: true });
       });
       if (!plays && !broken) return this.load(side, range, at, true);
+      side.clock = await clockOf(side.video, offset);
     }
     side.range = range;
     const target = side.clock.toElement(at);

@@ -5,30 +5,17 @@ import { el, fill } from '../core/dom.js';
 import { languageName } from '../core/languages.js';
 import { announce, describe } from '../core/problems.js';
 import { MediaClock } from '../core/time.js';
+import { clockOf } from './clock.js';
 
 const RETRY_MS = 3000;
 /** Answers that mean "not yet": the rendition is still being made, or the server is full. */
 const NOT_YET = new Set([429, 503, 504]);
-const FIRST_FRAME_MS = 1500;
 const SPEEDS = [0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 4];
 /** Browsers can't play backwards: J seeks this often, ms. */
 const BACK_MS = 125;
 const GUESSED_RATE = 25;
 
 export { SPEEDS };
-
-/**
- * The element's time of the first frame that it shows; null where the browser does not tell in time.
- * @param {HTMLVideoElement} media
- * @returns {Promise<number|null>}
- */
-function firstFrameTime(media) {
-  if (!media.requestVideoFrameCallback) return Promise.resolve(null);
-  return new Promise((resolve) => {
-    setTimeout(() => resolve(null), FIRST_FRAME_MS);
-    media.requestVideoFrameCallback((_, frame) => resolve(frame.mediaTime));
-  });
-}
 
 /**
  * Sends `time` when another frame is shown, `change` when it starts, stops, or its speed, sound or subtitles change, and
@@ -118,18 +105,16 @@ export class Player extends EventTarget {
       return;
     }
     this.say(null);
-    if (!this.rendition && this.clock.offset > 0) await this.measureClock();
+    if (!this.rendition) {
+      const clock = await clockOf(this.media, this.clock.offset);
+      if (this.rendition) return;
+      this.clock = clock;
+    }
     this.setOpen(true);
     const { target } = this;
     if (target !== null) this.seek(target, { play: this.wantsPlay });
     this.tell('open');
     this.loadTracks();
-  }
-
-  /** Some browsers play on the container's clock, others start theirs at the first sample: the first frame tells. */
-  async measureClock() {
-    const first = await firstFrameTime(this.media);
-    if (first !== null && first <= this.clock.offset + 0.05) this.clock = new MediaClock(first);
   }
 
   /** Offers what is said as captions, on the element's clock. The browser loads a track when it is switched on. */

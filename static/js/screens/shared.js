@@ -25,7 +25,11 @@ export function make() {
     /** @type {Api<'Reel'>} */
     const reel = await answer.json();
     const mediaOf = (/** @type {string} */ video, /** @type {string} */ what = 'media') => `/v1/videos/${video}/${what}?${query}`;
-    const list = new ListPlayer(async ({ video_id: video }, broken) => ({ url: mediaOf(video) + (broken ? '&rendition=web' : ''), offset: 0 }));
+    const videos = new Map(reel.videos.map((video) => [video.id, video]));
+    const list = new ListPlayer(async ({ video_id: id }, broken) => {
+      const video = videos.get(id);
+      return broken || video?.plays_in_browsers === false ? { url: `${mediaOf(id)}&rendition=web`, offset: 0 } : { url: mediaOf(id), offset: video?.media_offset ?? 0 };
+    });
     player = list;
     const rows = reel.ranges.map(({ video_id: video, start, end, note }, place) => el('li', {},
       el('button', { type: 'button', class: 'reelrow', on: { click: () => list.go(place) } }, el('span', { class: 'num dim' }, place + 1), el('img', { src: mediaOf(video, 'thumbnail'), alt: '', loading: 'lazy' }),

@@ -4,9 +4,7 @@ import { ApiError, all, get, isAbort, post, tagged } from '../core/api.js';
 import { button, el, fill, icon, iconButton, keyCap } from '../core/dom.js';
 import { hasEnded, jobs } from '../core/jobs.js';
 import { keys } from '../core/keys.js';
-import { openMenu } from '../core/menu.js';
 import { problemBox } from '../core/problems.js';
-import { videoPath } from '../core/router.js';
 import { formatTime } from '../core/time.js';
 import { toasts } from '../core/toast.js';
 import { count, formatEstimate, titleOf } from '../core/words.js';
@@ -147,29 +145,9 @@ class Watch {
     }
   }
 
-  openMore() {
-    const { viewer } = this;
-    if (!viewer) return;
-    const { video } = viewer;
-    const at = viewer.player.frameTime;
-    const copy = (/** @type {string} */ what, /** @type {string} */ text) => () => navigator.clipboard.writeText(text)
-      .then(() => toasts.show(`Copied ${what}.`), () => toasts.show(`The browser did not let the page copy ${what}.`));
-    const chosen = viewer.chosen();
-    const link = (/** @type {URLSearchParams} */ parameters, /** @type {number|null} */ time) => new URL(videoPath(video.id, time, parameters), location.href).href;
-    const media = new URL(video.media_url, location.href).href;
-    const range = chosen && new URLSearchParams({ in: String(chosen.start), out: String(chosen.end) });
-    const clip = chosen ? `#t=${chosen.start},${chosen.end}` : `#t=${at}`;
-    openMenu(this.more, [
-      { label: 'Add to reel', icon: 'list-plus', key: 'R', act: () => viewer.addToReel() },
-      null,
-      { label: `Copy link at ${formatTime(at)}`, icon: 'copy', act: copy('the link', link(queryParameters(viewer.parameters), at)) },
-      ...(range ? [{ label: 'Copy link of the range', icon: 'copy', act: copy('the link', link(range, chosen.start)) }] : []),
-      { label: 'Copy code to embed', icon: 'share-2', act: copy('the code', `<video controls src="${media}${clip}"></video>`) },
-      null,
-      { label: 'Download the original', icon: 'download', act: () => el('a', { href: video.media_url, download: video.file_name }).click() },
-      { label: 'Open in the library', icon: 'library', act: () => this.page.router.go(video.folder ? `/library?${new URLSearchParams({ folder: video.folder })}` : '/library') },
-      { label: 'Details', icon: 'info', act: () => viewer.panel.choose('details') },
-    ]);
+  async openMore() {
+    const { openMore } = await import('./watch/more.js');
+    if (this.viewer) openMore(this.more, this.viewer, this.page);
   }
 
   /** Says how far the ingest of a video is that can't be searched yet, or why it failed. */

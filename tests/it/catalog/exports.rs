@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use reprise_server::catalog::{
     CatalogError, ExpiredExport, Export, Finished, JobName, JobState, KeyLimits, Leased, MadeExport,
-    NewApiKey, NewExport, NewReel, NewVideo, RangeFault, ReelRange, ReelVersion, Scope, Video, VideoFilter,
-    Visibility,
+    NewApiKey, NewExport, NewReel, NewVideo, RangeFault, ReelRange, ReelVersion, ReelVideo, Scope, Video,
+    VideoFilter, Visibility,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -54,6 +54,8 @@ async fn a_reel_is_changed_in_the_state_that_was_read(opened: &Opened) {
     let first = view.add_reel(&reel(&ranges)).await.unwrap();
     assert_eq!(first.version, ReelVersion { version: 1, ranges: 3 });
     assert_eq!((&first.ranges[..], first.duration_ms), (&ranges[..], 11_000));
+    let played = ReelVideo { id: film, media_offset_ms: Some(1075), plays_in_browsers: Some(true) };
+    assert_eq!(first.videos, [played]);
     assert_eq!(view.reel(first.id).await.unwrap(), Some(first.clone()));
     let changed = view.update_reel(first.id, Some(&[first.version]), &reel(&ranges[1..])).await;
     let changed = changed.unwrap().unwrap();

@@ -17,6 +17,8 @@ async fn a_change_needs_the_state_that_it_is_for() {
     let path = format!("/v1/reels/{}", reel["id"].as_str().unwrap());
     assert_eq!((&reel["version"], &reel["duration"]), (&json!(1), &json!(1.5)));
     assert_eq!(reel["ranges"][1], json!({"video_id": other, "start": 0.5, "end": 1.0, "note": ""}));
+    let played = |id: &str| json!({"id": id, "media_offset": 0.0, "plays_in_browsers": true});
+    assert_eq!(reel["videos"], json!([played(&video), played(&other)]));
     let put = |etag: &str| server.request("PUT", &path).header("if-match", etag).json(&body);
     server.refused(server.request("PUT", &path).json(&body), 428).await;
     server.refused(server.request("DELETE", &path), 428).await;
@@ -29,7 +31,7 @@ async fn a_change_needs_the_state_that_it_is_for() {
     }
     assert_eq!(server.delete(&format!("/v1/videos/{other}")).await.0, StatusCode::NO_CONTENT);
     let (third, left) = sent(server.request("GET", &path), 200).await;
-    assert_eq!(left["ranges"].as_array().unwrap().len(), 1);
+    assert_eq!((left["ranges"].as_array().unwrap().len(), &left["videos"]), (1, &json!([played(&video)])));
     assert!(third != second, "the deletion changed its state");
     let listed = server.get("/v1/reels").await.1;
     assert_eq!((&listed["items"][0]["etag"], &listed["items"][0]["ranges"]), (&json!(third), &json!(1)));

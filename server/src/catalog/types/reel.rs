@@ -50,12 +50,25 @@ pub struct Reel {
     pub version: ReelVersion,
     /// Its ranges in order, without those of deleted videos. Empty in lists.
     pub ranges: Vec<ReelRange>,
+    /// The videos of its ranges, each once. Empty in lists.
+    pub videos: Vec<ReelVideo>,
     /// Sum of the lengths of its ranges, in milliseconds.
     pub duration_ms: i64,
     /// Time of creation, in Unix milliseconds.
     pub created_at_ms: i64,
     /// Time of the last change, in Unix milliseconds.
     pub updated_at_ms: i64,
+}
+
+/// A video of a reel, as its player must know it. `None` until the video has been decoded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReelVideo {
+    /// uuid v7.
+    pub id: Uuid,
+    /// The first presented frame's time on the container's clock, in milliseconds.
+    pub media_offset_ms: Option<i64>,
+    /// Whether common browsers play the original.
+    pub plays_in_browsers: Option<bool>,
 }
 
 /// The state of a reel: a change raises `version`, the deletion of a video lowers `ranges`.
