@@ -317,7 +317,7 @@ class SearchScreen {
     remember({
       path: searchPath(parameters), text: (parameters.get('q') ?? parameters.get('mod') ?? '').slice(0, 200),
       like: subject ? `like ${subject.short}` : '', picture: subject ? (subject.played.poster || first?.thumbnail_url || '') : '',
-      found: view.strong > 0 ? `${formatNumber(view.strong)}${view.cursor && view.strong === view.shown ? '+' : ''} ${view.strong === 1 ? 'moment' : 'moments'}` : 'nothing close',
+      found: view.strong > 0 ? `${formatNumber(view.strong)}${view.isMore && view.strong === view.shown ? '+' : ''} ${view.strong === 1 ? 'moment' : 'moments'}` : 'nothing close',
     });
   }
 

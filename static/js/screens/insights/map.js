@@ -1,12 +1,14 @@
 // The panel of the library's map: its states and colours, the shot under the pointer, the lasso's search, a list.
 
 import { all } from '../../core/api.js';
-import { button, el, fill, icon, iconButton } from '../../core/dom.js';
+import { button, el, fill, icon, iconButton, keyCap } from '../../core/dom.js';
 import { jobs } from '../../core/jobs.js';
 import { keys } from '../../core/keys.js';
 import { announce } from '../../core/problems.js';
+import { reels } from '../../core/reels.js';
 import { videoPath } from '../../core/router.js';
 import { formatTime } from '../../core/time.js';
+import { toasts } from '../../core/toast.js';
 import { count, formatEstimate, titleOf } from '../../core/words.js';
 import { load, selectOf } from '../../parts/frame.js';
 import { likeAll } from '../../parts/searchlink.js';
@@ -49,7 +51,8 @@ export class MapPanel {
   show() {
     this.hide();
     this.stop = new AbortController();
-    this.unbind = keys.add('Map', KEYS.map(([key, label]) => ({ key, label, act: () => this.view?.key(key) ?? false })));
+    this.unbind = keys.add('Map', [...KEYS.map(([key, label]) => ({ key, label, act: () => this.view?.key(key) ?? false })),
+      { key: 'R', label: 'Add to reel', act: () => this.collect() }]);
     if (!this.view) this.load();
   }
 
@@ -159,12 +162,23 @@ export class MapPanel {
     if (document.activeElement === element) announce(`${title}, ${time}`);
   }
 
+  /** Adds the shots of the lasso, else the one under the pointer, to the open reel. */
+  collect() {
+    const hot = this.view?.hot ?? -1;
+    const points = this.picked.length > 0 ? this.picked : hot >= 0 ? [hot] : [];
+    if (points.length === 0) return false;
+    reels.add(points.map((point) => this.rangeOf(point))).then(
+      (undo) => toasts.show([`Added ${count(points.length, 'shot')} to `, el('b', {}, reels.open?.name ?? 'the reel')], { undo }),
+      (error) => toasts.problem(error));
+  }
+
   /** @param {number[]} points */
   chosen(points) {
     this.picked = points;
     this.bar.hidden = points.length === 0;
     const find = el('a', { class: 'btn primary', href: likeAll(points.map((point) => this.rangeOf(point))) }, icon('scan-search'), 'Find more like these');
-    fill(this.bar, el('span', { class: 'num' }, count(points.length, 'shot')), find, iconButton('x', 'Clear the choice', () => this.view?.choose([])));
+    const add = button([icon('list-plus'), el('span', { class: 'only-l' }, 'Add to reel '), keyCap('R')], () => this.collect(), { 'aria-label': 'Add to reel' });
+    fill(this.bar, el('span', { class: 'num' }, count(points.length, 'shot')), find, add, iconButton('x', 'Clear the choice', () => this.view?.choose([])));
     if (points.length > 0) find.focus();
     this.fillList();
   }

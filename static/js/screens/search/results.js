@@ -60,6 +60,8 @@ export class Results {
     this.failed = false;
     /** Whether the server was away: the search runs on its return. */
     this.away = false;
+    /** Whether more was found than is shown or will be. */
+    this.isCut = false;
     this.shown = 0;
     this.folded = 0;
     this.strong = 0;
@@ -147,14 +149,33 @@ export class Results {
     this.filter?.classList.toggle('on', this.host.showsFacets());
     if (this.shown === 0) this.drawNothing(text);
     else if (this.strong === 0) this.drawWeak(text);
+    if (this.sort && answer.next_cursor) this.drawCut(this.head, `Only the best ${formatNumber(this.shown)}`, 'moment', answer.facets?.counted);
     this.say();
     announce(this.heading.textContent ?? '');
     if (this.shapes.ratio) localStorage.setItem(RATIO, String(this.shapes.ratio));
   }
 
+  /** Whether more was found than is shown now. */
+  get isMore() {
+    return Boolean(this.cursor) || this.isCut;
+  }
+
+  /**
+   * Says that more was found than is listed. The server counts the best hits only, so there may be more than it counted.
+   * @param {HTMLElement} place
+   * @param {string} listed
+   * @param {string} noun
+   * @param {number} [counted]
+   */
+  drawCut(place, listed, noun, counted = 0) {
+    this.isCut = true;
+    const all = `${this.answer?.facets?.complete ? '' : 'at least '}${count(counted, noun)}`;
+    place.append(el('div', { class: 'weak-note panel cut', role: 'note' }, icon('info'), el('p', {}, `${listed}${counted > 0 ? ` of ${all}` : ''} are listed. A filter brings others.`)));
+  }
+
   say() {
     const { shown, strong, answer } = this;
-    const more = this.cursor ? '+' : '';
+    const more = this.isMore ? '+' : '';
     const weak = shown - strong;
     if (shown === 0) this.heading.textContent = 'Nothing found';
     else if (answer?.groups) this.heading.textContent = `${count(shown, 'moment')} in ${count(this.groups ?? 0, 'video')}${more}`;
@@ -232,7 +253,10 @@ export class Results {
     list.append(groups);
     this.take(groups.flatMap(({ results }) => results));
     this.groups = (this.groups ?? 0) + groups.length;
-    if (this.groups >= MOST_GROUPS) this.cursor = null;
+    if (this.groups < MOST_GROUPS || !this.cursor) return;
+    this.cursor = null;
+    const videos = this.answer?.facets?.counts.find(({ by }) => by === 'video');
+    this.drawCut(this.body, `Only the first ${formatNumber(this.groups)}`, 'video', videos && videos.values.length + videos.other_values);
   }
 
   /** The next page, when its end comes near. */
