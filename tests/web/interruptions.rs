@@ -95,6 +95,32 @@ async fn an_upload_goes_on_after_a_reload_with_the_same_file() {
     .await;
 }
 
+/// Whether the browser would ask before it leaves the page.
+const ASKS: &str = "(() => { const leaving = new Event('beforeunload', { cancelable: true }); dispatchEvent(leaving); return leaving.defaultPrevented; })()";
+
+#[tokio::test]
+async fn leaving_the_page_warns_while_an_upload_would_stop() {
+    crate::visit(Setting::default(), async |page, folder| {
+        let file = large_film(folder);
+        page.open("/library").await;
+        page.until_says("Nothing here yet").await;
+        assert!(!page.holds(ASKS).await, "nothing is sent");
+        send_at(page, SLOW.into()).await;
+        page.drop_files(&[&file]).await;
+        page.until("a part is sent", SENT).await;
+        assert!(page.holds(ASKS).await, "an upload runs");
+        page.choose("Pause:").await;
+        page.until("it stands still", "document.querySelector('.tray [data-state=paused]')").await;
+        assert!(!page.holds(ASKS).await, "a paused one goes on after a reload");
+        page.choose("Resume:").await;
+        page.until("it asks again", ASKS).await;
+        send_at(page, -1).await;
+        page.until_added(1).await;
+        assert!(!page.holds(ASKS).await, "all is sent");
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_search_outlives_the_server() {
     crate::visit(Setting::default(), async |page, folder| {

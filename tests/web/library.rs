@@ -73,16 +73,22 @@ pub(crate) async fn add_reel(page: &Page, name: &str, ranges: Value) -> String {
 /// Fills the library; `None` if ffmpeg lacks an encoder.
 pub(crate) async fn furnish(page: &Page, folder: &Path) -> Option<Library> {
     let (film, _) = add_film(page, folder, &Recipe::plain("long_jump.mp4"), &COLOURS).await?;
+    let server = page.host.server();
+    let alert = json!({"name": "Blue rooms", "search": {"query": {"text": "a blue room"}}});
+    assert_eq!(server.post("/v1/alerts", &alert).await.0, StatusCode::CREATED);
     let name = "a_very_long_name_without_a_single_space_in_it_that_no_line_of_a_phone_can_hold.mp4";
     let (lecture, _) = add_film(page, folder, &Recipe::plain(name), &TWINS).await?;
     add_subtitles(page, &lecture, "en", subrip(&SAID)).await;
-    let server = page.host.server();
     let label = json!({"tags": ["statistics"], "folder": "lectures/week 6"});
     let request = server.request("PATCH", &format!("/v1/videos/{lecture}")).json(&label);
     let (status, answer) = server.send(request.header("If-Match", "*")).await;
     assert_eq!(status, StatusCode::OK, "{answer}");
     let range = |id: &str, start: f64| json!({"video_id": id, "start": start, "end": start + 1.5});
     let reel = add_reel(page, "Best of the day", json!([range(&film, 0.0), range(&lecture, 4.0)])).await;
+    let (_, export) = server.post("/v1/exports", &json!({"format": "csv", "reel_id": reel})).await;
+    assert_eq!(server.job_end(&text(&export["id"])).await["state"], "succeeded");
+    let hook = json!({"url": "https://example.com/hooks", "events": ["alert.matched"], "description": "Tells the desk"});
+    assert_eq!(server.post("/v1/webhooks", &hook).await.0, StatusCode::CREATED);
     let letter = folder.join("letter.mp4");
     std::fs::write(&letter, "this is no film\n").expect("a text file");
     let (status, refusal) = server.upload(&letter, &[]).await;

@@ -1,0 +1,173 @@
+//! What results say of themselves: that none stands out, that there are more, what is folded, and what is not wanted.
+
+use std::path::Path;
+
+use reprise_tests::film::{Store, film};
+use serde_json::{Value, json};
+
+use crate::Setting;
+use crate::films::{COLOURS, Recipe};
+use crate::library::{self, TWINS};
+use crate::page::{DOWN, Page, SHIFT};
+
+/// Adds a film of 60 clips, so that searches have a background that hits can stand above.
+async fn add_many(page: &Page, folder: &Path) {
+    let colour = |at: u32| format!("color=c=0x{:06x}", at * 0x07_2b_61 % 0xff_ff_ff);
+    let colours: Vec<String> = (0..30).map(colour).collect();
+    let shots: Vec<&str> = colours.iter().map(String::as_str).collect();
+    let file = film(folder, "many", &shots, Store::Web);
+    let cut = json!({"policy": "fixed", "params": {"every_seconds": 1}});
+    page.host.server().ingest_with(&file, &[("segmentation", cut)]).await;
+}
+
+/// Words for which no hit stands out.
+async fn vain_words(page: &Page) -> &'static str {
+    for words in
+        ["a violin", "seven geese", "a somersault in the rain", "the bias of an estimator", "a market"]
+    {
+        let answer = page.host.server().search(&json!({"query": {"text": words}, "limit": 60})).await;
+        let hits = answer["results"].as_array().expect("hits");
+        if !hits.is_empty() && hits.iter().all(|hit| hit["weak"] == true) {
+            return words;
+        }
+    }
+    panic!("some hit stands out for every text");
+}
+
+#[tokio::test]
+async fn where_no_hit_stands_out_the_page_says_so() {
+    crate::visit(Setting::default(), async |page, folder| {
+        add_many(page, folder).await;
+        let words = vain_words(page).await.replace(' ', "+");
+        page.open(&format!("/?q={words}")).await;
+        page.until_results().await;
+        page.until_heading("Nearest moments").await;
+        page.until_says("None stands out. Much else in the library matches about as well.").await;
+        assert!(page.count(".results .card[data-place]").await > 1, "the nearest are shown all the same");
+        page.picture("results-weak").await;
+        // A narrower search offers a way out.
+        page.open(&format!("/?q={words}&sources=visual&length=m")).await;
+        page.until_results().await;
+        page.click(".weak-note .btn").await;
+        page.until("without the filter", "!location.search.includes('length=')").await;
+        page.until_results().await;
+    })
+    .await;
+}
+
+/// The clip of the first card.
+const FIRST: &str = "document.querySelector('.results:not(.stale) [data-place=\"0\"]')?.dataset.clip";
+
+#[tokio::test]
+async fn what_is_not_wanted_is_searched_away_and_can_be_taken_back() {
+    crate::visit(Setting::default(), async |page, folder| {
+        if library::add_film(page, folder, &Recipe::plain("film.mp4"), &COLOURS).await.is_none() {
+            return;
+        }
+        page.open("/?q=a+yellow+room").await;
+        page.until_results().await;
+        let first = page.text(FIRST).await;
+        page.press(&[DOWN]).await;
+        page.until("the focus is on the first", "document.activeElement.closest('[data-place=\"0\"]')").await;
+        page.press_with(SHIFT, 'l').await;
+        page.until_message("Searching for less like this").await;
+        page.until_address("&unlike=").await;
+        page.until("another leads", &format!("{FIRST} && {FIRST} !== '{first}'")).await;
+        page.until(
+            "the box names it",
+            "/^Not like Film, 0:\\d\\d/.test(document.querySelector('.ask .token.unlike')?.innerText)",
+        )
+        .await;
+        page.picture("results-unlike").await;
+        page.choose("Undo").await;
+        page.until(
+            "it leads again",
+            &format!("!location.search.includes('unlike') && {FIRST} === '{first}'"),
+        )
+        .await;
+        // With the pointer, and taken out of the box.
+        page.click(".results [data-place='0'] [data-act=unlike]").await;
+        page.until("another leads", &format!("{FIRST} && {FIRST} !== '{first}'")).await;
+        page.click(".ask .token.unlike .out").await;
+        page.until(
+            "it leads again",
+            &format!("!location.search.includes('unlike') && {FIRST} === '{first}'"),
+        )
+        .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn hits_that_look_alike_are_a_pile_that_unfolds_in_place() {
+    crate::visit(Setting::default(), async |page, folder| {
+        if library::add_film(page, folder, &Recipe::plain("film.mp4"), &TWINS).await.is_none() {
+            return;
+        }
+        page.open("/?q=a+blue+room").await;
+        page.until_results().await;
+        let card = ".results .card[data-place]";
+        page.until_count(card, 5).await;
+        page.until_count(".results .card.pile", 1).await;
+        page.until_says("1 hit folded").await;
+        assert_eq!(page.text("document.querySelector('.card.pile .more').textContent").await, "2");
+        page.run("document.querySelector('.card.pile a.thumb').focus()", Value::Null).await;
+        page.press(&['e']).await;
+        page.until_count(card, 6).await;
+        page.until_count(".results .card.unfolded", 2).await;
+        let times = "[...document.querySelectorAll('.card.unfolded .at')].map((it) => it.textContent).join()";
+        let times = page.text(times).await;
+        assert!(times.split(',').is_sorted() && times.starts_with("0:0"), "in the order of time: {times}");
+        page.picture("results-unfolded").await;
+        page.press(&['e']).await;
+        page.until_count(card, 5).await;
+        page.until("the focus is on the pile", "document.activeElement.closest('.card.pile')").await;
+        page.click(".results .card.pile .more").await;
+        page.until_count(card, 6).await;
+    })
+    .await;
+}
+
+/// Asks for four hits where the page asks for many, and repeats groups until there are many.
+const FEW_AND_MANY: &str = "const real = window.fetch;
+    window.fetch = async (path, how) => {
+        const body = typeof how?.body === 'string' ? how.body.replace('\"limit\":300', '\"limit\":4') : how?.body;
+        const answer = await real(path, how && { ...how, body });
+        if (path !== '/v1/search') return answer;
+        const found = await answer.json();
+        if (found.groups) {
+            found.groups = Array(40).fill(found.groups).flat();
+            found.facets.counts.find(({ by }) => by === 'video').other_values = 98;
+            found.next_cursor = 'more';
+        }
+        return Response.json(found);
+    }";
+
+#[tokio::test]
+async fn a_list_that_ends_before_the_hits_do_says_so() {
+    crate::visit(Setting::default(), async |page, folder| {
+        for (name, colours) in [("one.mp4", &COLOURS[..]), ("other.mp4", &COLOURS[1..3])] {
+            if library::add_film(page, folder, &Recipe::plain(name), colours).await.is_none() {
+                return;
+            }
+        }
+        page.run_at_start(FEW_AND_MANY).await;
+        let video = "document.querySelectorAll('.facet .pickrow').length";
+        for (order, said, heading) in [
+            ("&sort=time", "Only the best 4 of 8 moments are listed.", "4+ moments"),
+            ("&sort=newest", "Only the best 4 of 8 moments are listed.", "4+ moments"),
+            ("&group=video", "Only the first 80 of 100 videos are listed.", "320 moments in 80 videos+"),
+        ] {
+            page.open(&format!("/?q=a+yellow+room&near_duplicates=keep{order}")).await;
+            page.until_results().await;
+            page.until_says(said).await;
+            page.until_heading(heading).await;
+            assert!(page.number(video).await > 0.0, "there is something to filter with");
+        }
+        page.open("/?q=a+yellow+room").await;
+        page.until_results().await;
+        page.until_heading("8 moments").await;
+        assert_eq!(page.count(".results .cut").await, 0, "all hits are listed");
+    })
+    .await;
+}
