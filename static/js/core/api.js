@@ -2,6 +2,11 @@
 // the function given to `onKeyNeeded`, and reports a server that is away to `onReach`.
 
 const KEY = 'reprise_key';
+/** Changes when a tab is left, so that the others hear of it. */
+const LEFT = 'reprise_left';
+/** How long the cookie outlives a tab that ends without a word, seconds. Timers of hidden tabs run once a minute. */
+const COOKIE_S = 150;
+const RENEW_MS = 30_000;
 
 /** @type {(wrong: boolean) => Promise<string|null>} */
 let askForKey = async () => null;
@@ -54,16 +59,45 @@ export function storedKey() {
   return sessionStorage.getItem(KEY);
 }
 
-/**
- * Keeps the key for this tab. Media elements and event streams can't send headers, hence the cookie.
- * @param {string} key
- */
-function storeKey(key) {
-  sessionStorage.setItem(KEY, key);
+/** Writes the tab's key as a cookie: media elements and event streams can't send headers. It ends unless a tab renews it. */
+function writeCookie(seconds = COOKIE_S) {
+  const key = storedKey();
   const secure = location.protocol === 'https:' ? '; Secure' : '';
   // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API is not in every browser
-  document.cookie = `${KEY}=${encodeURIComponent(key)}; SameSite=Strict; path=/${secure}`;
+  if (key) document.cookie = `${KEY}=${encodeURIComponent(key)}; Max-Age=${seconds}; SameSite=Strict; path=/${secure}`;
 }
+
+/** Keeps the key for this tab alone. @param {string} key */
+function storeKey(key) {
+  sessionStorage.setItem(KEY, key);
+  writeCookie();
+}
+
+/** The key that another tab has. */
+function keyOfOthers() {
+  try {
+    return decodeURIComponent(/(?:^|; )reprise_key=([^;]*)/.exec(document.cookie)?.[1] ?? '');
+  } catch {
+    return '';
+  }
+}
+
+/** Keeps the cookie while a tab lives. A tab that was opened from another one takes its key over. */
+function keepCookie() {
+  const taken = keyOfOthers();
+  if (taken && !storedKey()) storeKey(taken);
+  const renew = () => writeCookie();
+  renew();
+  setInterval(renew, RENEW_MS);
+  for (const name of ['pageshow', 'focus']) addEventListener(name, renew);
+  addEventListener('storage', ({ key }) => { if (key === LEFT) renew(); });
+  addEventListener('pagehide', () => {
+    writeCookie(0);
+    if (storedKey()) localStorage.setItem(LEFT, String(Date.now()));
+  });
+}
+
+keepCookie();
 
 async function newKey() {
   asking ??= askForKey(storedKey() !== null).finally(() => { asking = null; });
