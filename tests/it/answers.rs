@@ -14,6 +14,7 @@ on_both!(
     pictures_that_are_shown_again_are_one_hit,
     diverse_hits_are_the_same_hits_in_another_order_on_all_pages,
     hits_are_counted_by_field_video_and_day,
+    hits_are_counted_by_folder_and_tag,
     what_can_not_be_counted_or_spread_is_refused,
 );
 
@@ -232,6 +233,32 @@ async fn hits_are_counted_by_field_video_and_day(bed: &Bed) {
     let key = library.key_for("one").await;
     let seen = library.ask(&key, &library.body(json!({"facets": facets})), 200).await;
     assert_eq!(values(&seen["facets"]["counts"][0]), BTreeMap::from([(text("one"), (60, 1))]));
+}
+
+async fn hits_are_counted_by_folder_and_tag(bed: &Bed) {
+    let library = Library::start(bed).await;
+    for (video, labels) in [
+        (&library.one, json!({"folder": "Season/Finals", "tags": ["vault", "best"]})),
+        (&library.again, json!({"folder": "season", "tags": ["Vault"]})),
+    ] {
+        let request = library.server.request("PATCH", &format!("/v1/videos/{video}")).bearer_auth(ROOT);
+        let (status, answer) = library.server.send(request.json(&labels)).await;
+        assert_eq!(status, 200, "{answer}");
+    }
+    let facets = json!([{"by": "folder"}, {"by": "tag"}]);
+    let counts = library.search(json!({"facets": facets})).await["facets"]["counts"].clone();
+    let folded = |counts: &Value| -> BTreeMap<String, (u64, u64)> {
+        values(counts).into_iter().map(|(value, number)| (value.to_lowercase(), number)).collect()
+    };
+    let text = |text: &str| json!(text).to_string();
+    let folders = BTreeMap::from([(text("season"), (120, 2)), (text("season/finals"), (60, 1))]);
+    assert_eq!((folded(&counts[0]), &counts[0]["by"]), (folders, &json!("folder")));
+    let tags = BTreeMap::from([(text("vault"), (120, 2)), (text("best"), (60, 1))]);
+    assert_eq!((folded(&counts[1]), &counts[1]["by"]), (tags, &json!("tag")));
+    // A key counts what it sees.
+    let key = library.key_for("again").await;
+    let seen = library.ask(&key, &library.body(json!({"facets": facets})), 200).await;
+    assert_eq!(folded(&seen["facets"]["counts"][1]), BTreeMap::from([(text("vault"), (60, 1))]));
 }
 
 async fn what_can_not_be_counted_or_spread_is_refused(bed: &Bed) {

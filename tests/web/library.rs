@@ -64,6 +64,14 @@ pub(crate) async fn add_subtitles(page: &Page, id: &str, language: &str, body: S
     assert_eq!(status, StatusCode::OK, "{answer}");
 }
 
+/// Changes tags and folder of a video without the page.
+pub(crate) async fn label(page: &Page, id: &str, labels: &Value) {
+    let server = page.host.server();
+    let request = server.request("PATCH", &format!("/v1/videos/{id}")).json(labels);
+    let (status, answer) = server.send(request.header("If-Match", "*")).await;
+    assert_eq!(status, StatusCode::OK, "{answer}");
+}
+
 /// Stores a reel without the page. Returns its id.
 pub(crate) async fn add_reel(page: &Page, name: &str, ranges: Value) -> String {
     let (_, reel) = page.host.server().post("/v1/reels", &json!({"name": name, "ranges": ranges})).await;
@@ -79,10 +87,7 @@ pub(crate) async fn furnish(page: &Page, folder: &Path) -> Option<Library> {
     let name = "a_very_long_name_without_a_single_space_in_it_that_no_line_of_a_phone_can_hold.mp4";
     let (lecture, _) = add_film(page, folder, &Recipe::plain(name), &TWINS).await?;
     add_subtitles(page, &lecture, "en", subrip(&SAID)).await;
-    let label = json!({"tags": ["statistics"], "folder": "lectures/week 6"});
-    let request = server.request("PATCH", &format!("/v1/videos/{lecture}")).json(&label);
-    let (status, answer) = server.send(request.header("If-Match", "*")).await;
-    assert_eq!(status, StatusCode::OK, "{answer}");
+    label(page, &lecture, &json!({"tags": ["statistics"], "folder": "lectures/week 6"})).await;
     let range = |id: &str, start: f64| json!({"video_id": id, "start": start, "end": start + 1.5});
     let reel = add_reel(page, "Best of the day", json!([range(&film, 0.0), range(&lecture, 4.0)])).await;
     let (_, export) = server.post("/v1/exports", &json!({"format": "csv", "reel_id": reel})).await;

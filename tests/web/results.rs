@@ -171,3 +171,36 @@ async fn a_list_that_ends_before_the_hits_do_says_so() {
     })
     .await;
 }
+
+/// The number beside a value of a facet.
+fn counted(value: &str) -> String {
+    format!(
+        "[...document.querySelectorAll('.facet .pickrow')].find((it) => it.textContent.startsWith('{value}'))?.querySelector('.count')?.textContent"
+    )
+}
+
+#[tokio::test]
+async fn folders_and_tags_are_listed_with_their_hits() {
+    crate::visit(Setting::default(), async |page, folder| {
+        for (name, colours, labels) in [
+            ("one.mp4", &COLOURS[..4], json!({"folder": "Sports/day 1", "tags": ["finals"]})),
+            ("other.mp4", &COLOURS[4..], json!({"folder": "Lectures", "tags": ["finals", "maths"]})),
+        ] {
+            let Some((id, _)) = library::add_film(page, folder, &Recipe::plain(name), colours).await else {
+                return;
+            };
+            library::label(page, &id, &labels).await;
+        }
+        page.open("/?q=a+yellow+room").await;
+        page.until_results().await;
+        for (value, hits) in [("Sports", 4), ("Lectures", 2), ("finals", 6), ("maths", 2)] {
+            page.until(&format!("{hits} hits in {value}"), &format!("{} === '{hits}'", counted(value))).await;
+        }
+        page.choose("Sports").await;
+        page.until_address("folder=Sports").await;
+        page.until_count(".results .card[data-place]", 4).await;
+        page.until("none elsewhere", &format!("{} === '0'", counted("Lectures"))).await;
+        page.until("fewer with the tag", &format!("{} === '4'", counted("finals"))).await;
+    })
+    .await;
+}

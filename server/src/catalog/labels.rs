@@ -1,13 +1,16 @@
 //! Tags and folders: written with a video, counted over the visible videos, and changed for many videos at once.
 
+use std::collections::HashMap;
+
 use uuid::Uuid;
 
-use super::database::{Row, Tx, values};
+use super::database::{Row, Sql, Tx, values};
 use super::error::CatalogError;
-use super::tables::listed;
 use super::tables::videos::{lock, read};
+use super::tables::{listed, stored};
 use super::types::*;
 use super::view::View;
+use crate::terms::SpanKey;
 
 /// Folders per read, when those below a folder are counted.
 const FOLDERS_PER_READ: u32 = 1000;
@@ -93,6 +96,20 @@ impl View<'_> {
         }
     }
 
+    /// Folder and tags of the visible videos of these spans.
+    pub async fn labels_of(&self, spans: &[SpanKey]) -> Result<HashMap<Uuid, Labels>, CatalogError> {
+        let mut found = HashMap::new();
+        for row in self.rows(FOLDERS_OF, vec![stored::keys(spans)]).await? {
+            let folder = Folder::stored(row.get("folder")?, row.get("folder_key")?);
+            found.insert(row.get("id")?, Labels { folder, tags: Vec::new() });
+        }
+        for row in self.rows(TAGS_OF, vec![stored::keys(spans)]).await? {
+            let labels: &mut Labels = found.entry(row.get("video")?).or_default();
+            labels.tags.push(Tag::stored(row.get("tag")?, row.get("key")?));
+        }
+        Ok(found)
+    }
+
     /// Number of visible videos in a folder itself, not below it.
     pub async fn videos_in_folder(&self, folder: &Folder) -> Result<i64, CatalogError> {
         let sql = "SELECT count(*) AS videos FROM visible_videos v WHERE v.folder_key = $1";
@@ -144,6 +161,37 @@ async fn label(tx: &mut Tx, id: Uuid, change: &LabelChange) -> Result<bool, Cata
     let tags: i64 = row.map_or(Ok(0), |row| row.get("tags"))?;
     Ok(usize::try_from(tags).is_ok_and(|tags| tags <= MOST_TAGS))
 }
+
+macro_rules! folders_of {
+    ($keys:literal) => {
+        concat!(
+            "SELECT v.id, v.folder, v.folder_key FROM visible_videos v \
+             WHERE v.id IN (SELECT s.video FROM spans s WHERE s.key ",
+            $keys,
+            ")"
+        )
+    };
+}
+
+macro_rules! tags_of {
+    ($keys:literal) => {
+        concat!(
+            "SELECT g.video, g.key, g.tag FROM video_tags g JOIN visible_videos v ON v.id = g.video \
+             WHERE g.video IN (SELECT s.video FROM spans s WHERE s.key ",
+            $keys,
+            ") ORDER BY g.key"
+        )
+    };
+}
+
+/// $1 keys of spans.
+const FOLDERS_OF: Sql = Sql::Each {
+    sqlite: folders_of!("IN (SELECT value FROM json_each($1))"),
+    postgres: folders_of!("= ANY($1)"),
+};
+/// $1 keys of spans.
+const TAGS_OF: Sql =
+    Sql::Each { sqlite: tags_of!("IN (SELECT value FROM json_each($1))"), postgres: tags_of!("= ANY($1)") };
 
 /// $1 the first key, $2 the key after the last.
 const FOLDERS: &str = "SELECT v.folder_key, min(v.folder) AS folder, count(*) AS videos FROM visible_videos v \

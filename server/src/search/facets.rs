@@ -1,12 +1,14 @@
-//! Counts the best hits of a search by their metadata, video or day.
+//! Counts the best hits of a search by their metadata, or by their video, its day, folder or tags.
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::error::SearchError;
 use super::types::{Facet, FacetCounts, FacetValue, Facets, Match};
-use crate::catalog::instant;
+use crate::app::Authorized;
+use crate::catalog::{Labels, instant};
 
 /// Number of best hits that are counted.
 pub(super) const DEPTH: usize = 1000;
@@ -17,13 +19,35 @@ const MOST_VALUES: usize = 100;
 /// Longest text that is listed as a value, in bytes. A name is shorter; the rest is summed up.
 const LONGEST: usize = 256;
 
+/// Folders and tags by video.
+type Labelled = HashMap<Uuid, Labels>;
+
 /// Counts the best entries of a ranking. `complete`: whether the ranking has all of the search's.
-pub(super) fn count(facets: &[Facet], ranking: &[Match], complete: bool) -> Facets {
+pub(super) async fn of_ranking(
+    app: &Authorized,
+    facets: &[Facet],
+    ranking: &[Match],
+    complete: bool,
+) -> Result<Facets, SearchError> {
+    let labelled = match facets.iter().any(|facet| matches!(facet, Facet::Folder | Facet::Tag)) {
+        true => labels(app, &ranking[..ranking.len().min(DEPTH)]).await?,
+        false => Labelled::new(),
+    };
+    Ok(count(facets, ranking, &labelled, complete))
+}
+
+/// The labels of the hits' videos, which are asked for by one span each.
+async fn labels(app: &Authorized, ranking: &[Match]) -> Result<Labelled, SearchError> {
+    let spans: HashMap<Uuid, _> = ranking.iter().map(|it| (it.span.span.video, it.span.span.key)).collect();
+    Ok(app.view().labels_of(&spans.into_values().collect::<Vec<_>>()).await?)
+}
+
+fn count(facets: &[Facet], ranking: &[Match], labelled: &Labelled, complete: bool) -> Facets {
     let counted = &ranking[..ranking.len().min(DEPTH)];
     Facets {
         counted: counted.len(),
         complete: complete && ranking.len() <= DEPTH,
-        facets: facets.iter().map(|facet| of_facet(facet, counted)).collect(),
+        facets: facets.iter().map(|facet| of_facet(facet, counted, labelled)).collect(),
     }
 }
 
@@ -34,6 +58,8 @@ enum Counted<'a> {
     /// The bits of the number, so ordered that they sort as the number does.
     Number(u64),
     Text(&'a str),
+    /// The key of a folder or a tag.
+    Label(Vec<u8>),
     Video(Uuid),
     Day(String),
 }
@@ -46,11 +72,11 @@ struct Tally<'a> {
     title: Option<&'a str>,
 }
 
-fn of_facet(facet: &Facet, ranking: &[Match]) -> FacetCounts {
+fn of_facet(facet: &Facet, ranking: &[Match], labelled: &Labelled) -> FacetCounts {
     let mut tallies: HashMap<Counted, Tally> = HashMap::new();
     let mut missing = 0;
     for found in ranking {
-        let values = values(facet, found);
+        let values = values(facet, found, labelled);
         missing += usize::from(values.is_empty());
         for (counted, shown) in values {
             let tally = tallies.entry(counted).or_insert_with(|| Tally { shown, ..Tally::default() });
@@ -72,13 +98,24 @@ fn of_facet(facet: &Facet, ranking: &[Match]) -> FacetCounts {
 }
 
 /// The values of a hit, each once.
-fn values<'a>(facet: &Facet, found: &'a Match) -> HashMap<Counted<'a>, Value> {
+fn values<'a>(facet: &Facet, found: &'a Match, labelled: &Labelled) -> HashMap<Counted<'a>, Value> {
     let span = &found.span.span;
     match facet {
         Facet::Video => HashMap::from([(Counted::Video(span.video), json!(span.video))]),
         Facet::Day => {
             let day = found.span.recorded_at_ms.map(instant::day);
             day.map(|day| (Counted::Day(day.clone()), Value::String(day))).into_iter().collect()
+        }
+        Facet::Folder => {
+            let folder = labelled.get(&span.video).map(|labels| &labels.folder);
+            let above =
+                folder.into_iter().flat_map(|it| (1..=it.depth()).map(move |depth| it.ancestor(depth)));
+            above.map(|it| (Counted::Label(it.key().to_vec()), json!(it.path()))).collect()
+        }
+        Facet::Tag => {
+            let tags = labelled.get(&span.video).map(|labels| labels.tags.iter());
+            let tags = tags.into_iter().flatten();
+            tags.map(|tag| (Counted::Label(tag.key().to_vec()), json!(tag.text()))).collect()
         }
         Facet::Field(field) => {
             let values = field.values(&found.span.video_metadata, &span.metadata).into_iter();
@@ -123,7 +160,7 @@ impl Tally<'_> {
 mod tests {
     use super::super::fuse::tests::found;
     use super::*;
-    use crate::catalog::MetadataField;
+    use crate::catalog::{Folder, MetadataField, Tag};
 
     /// A hit by its video, the video's metadata and the clip's.
     type Hit = (u128, Value, Value);
@@ -145,7 +182,12 @@ mod tests {
     /// `expected`: value, hits and videos of each, and the number of hits without a value.
     #[track_caller]
     fn check(facet: &Facet, hits: &[Hit], expected: (Value, usize)) {
-        let counts = of_facet(facet, &ranking(hits));
+        check_labelled(facet, hits, &Labelled::new(), expected);
+    }
+
+    #[track_caller]
+    fn check_labelled(facet: &Facet, hits: &[Hit], labelled: &Labelled, expected: (Value, usize)) {
+        let counts = of_facet(facet, &ranking(hits), labelled);
         let values: Vec<Value> =
             counts.values.iter().map(|it| json!([it.value, it.hits, it.videos])).collect();
         assert_eq!((Value::Array(values), counts.missing), expected);
@@ -170,7 +212,7 @@ mod tests {
             (2, json!({"a": {"b": "2"}}), json!({})),
             (3, json!({"a": [{"b": 4}]}), json!({})),
         ];
-        let counts = of_facet(&field("metadata.a.b"), &ranking(&hits));
+        let counts = of_facet(&field("metadata.a.b"), &ranking(&hits), &Labelled::new());
         let shown: Vec<_> = counts.values.iter().map(|it| (it.value.as_f64(), it.hits)).collect();
         assert_eq!(shown, [(None, 2), (None, 1), (Some(2.0), 1)], "{counts:?}");
         assert_eq!(counts.missing, 1);
@@ -194,11 +236,25 @@ mod tests {
     }
 
     #[test]
+    fn hits_are_counted_by_folder_and_by_tag_without_case() {
+        let of = |folder: &str, tags: &[&str]| Labels {
+            folder: Folder::parse(folder).unwrap(),
+            tags: tags.iter().map(|tag| Tag::parse(tag).unwrap()).collect(),
+        };
+        let labelled = [of("Season/Finals", &["vault", "best"]), of("season", &["VAULT"]), of("", &[])];
+        let labelled = (1..).map(Uuid::from_u128).zip(labelled).collect();
+        let hits = [1, 1, 2, 3, 4].map(|video| (video, json!({}), json!({})));
+        let folders = json!([["Season", 3, 2], ["Season/Finals", 2, 1]]);
+        check_labelled(&Facet::Folder, &hits, &labelled, (folders, 2));
+        check_labelled(&Facet::Tag, &hits, &labelled, (json!([["vault", 3, 2], ["best", 2, 1]]), 2));
+    }
+
+    #[test]
     fn rare_and_long_values_are_summed_up() {
         let of = |text: String| (1, json!({"t": text}), json!({}));
         let mut hits: Vec<Hit> = (0..MOST_VALUES + 7).map(|at| of(format!("{at:04}"))).collect();
         hits.extend([of("x".repeat(LONGEST + 1)), of("x".repeat(LONGEST + 1))]);
-        let counts = of_facet(&field("metadata.t"), &ranking(&hits));
+        let counts = of_facet(&field("metadata.t"), &ranking(&hits), &Labelled::new());
         assert_eq!((counts.values.len(), counts.other_values, counts.other_hits), (MOST_VALUES, 8, 9));
     }
 
@@ -206,7 +262,7 @@ mod tests {
     fn the_best_hits_are_counted() {
         let hits = ranking(&vec![(1, json!({}), json!({})); DEPTH + 1]);
         let of = |hits: &[Match], complete| {
-            let facets = count(&[Facet::Video], hits, complete);
+            let facets = count(&[Facet::Video], hits, &Labelled::new(), complete);
             (facets.counted, facets.complete, facets.facets[0].values[0].hits)
         };
         assert_eq!(of(&hits, true), (DEPTH, false, DEPTH));

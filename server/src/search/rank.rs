@@ -323,7 +323,8 @@ impl<'a> Ranking<'a> {
         self.judge(&mut ranking);
         let ranking = self.arranged(ranking).await?;
         if self.counts() {
-            self.facets = Some(facets::count(&self.plan.facets, &ranking, self.is_complete()));
+            let complete = self.is_complete();
+            self.facets = Some(facets::of_ranking(self.app, &self.plan.facets, &ranking, complete).await?);
         }
         Ok(ranking)
     }

@@ -456,6 +456,10 @@ pub enum Facet {
     Video,
     /// The day in UTC on which the video was recorded.
     Day,
+    /// The video's folder, and each folder above it.
+    Folder,
+    /// The video's tags.
+    Tag,
 }
 
 /// The counts of a search.

@@ -229,7 +229,7 @@ export function searchOf(parameters) {
     body: {
       query: asked.query,
       near_duplicates: 'fold',
-      facets: [{ by: 'video' }, { by: 'day' }],
+      facets: ['video', 'folder', 'tag', 'day'].map((by) => ({ by })),
       ...(sources ? { sources } : {}),
       ...(filter ? { filter } : {}),
       ...(grouped ? { group_by: 'video', per_group: PER_GROUP, limit: GROUPS } : { limit: parameters.get('sort') ? SORTED_LIMIT : LIMIT }),

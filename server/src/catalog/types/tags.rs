@@ -42,6 +42,11 @@ impl Tag {
         Ok(Tag { text, key })
     }
 
+    /// A tag as the catalog holds it.
+    pub(in crate::catalog) fn stored(text: String, key: Vec<u8>) -> Tag {
+        Tag { text, key }
+    }
+
     /// The tag as it was given.
     pub fn text(&self) -> &str {
         &self.text
@@ -180,6 +185,15 @@ fn key_of(name: &str) -> Option<Vec<u8>> {
     let folded: String =
         name.nfkc().flat_map(char::to_uppercase).flat_map(char::to_lowercase).nfc().collect();
     Some(folded.into_bytes()).filter(|key| !key.is_empty() && key.len() <= LONGEST_KEY)
+}
+
+/// The folder and the tags of a video.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Labels {
+    /// Its folder; empty for none.
+    pub folder: Folder,
+    /// Its tags, in order of key.
+    pub tags: Vec<Tag>,
 }
 
 /// A tag with the number of its videos.

@@ -37,22 +37,25 @@ pub(super) struct FieldFacet {
     field: String,
 }
 
-/// Counts hits by their video or its day.
+/// Counts hits by their video, or by its day, folder or tags.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the request in the OpenAPI file")]
 #[serde(deny_unknown_fields)]
-#[schema(title = "Video or day facet")]
+#[schema(title = "Video facet")]
 pub(super) struct ByFacet {
     /// What hits are counted by.
     by: FacetBy,
 }
 
-/// What hits are counted by. `video`: their video. `day`: the day in UTC of the video's `recorded_at`.
+/// What hits are counted by. `video`: their video. `day`: the day in UTC of the video's `recorded_at`. `folder`: the video's
+/// folder, and each folder above it. `tag`: each of the video's tags.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FacetBy {
     Video,
     Day,
+    Folder,
+    Tag,
 }
 
 /// Checks the facets of a request.
@@ -74,6 +77,8 @@ fn one(body: FacetBody, pointer: &str) -> Result<Facet, ApiError> {
         }
         (None, Some(FacetBy::Video)) => Ok(Facet::Video),
         (None, Some(FacetBy::Day)) => Ok(Facet::Day),
+        (None, Some(FacetBy::Folder)) => Ok(Facet::Folder),
+        (None, Some(FacetBy::Tag)) => Ok(Facet::Tag),
         _ => Err(ApiError::invalid(pointer, "give exactly one of `field` and `by`")),
     }
 }
@@ -116,7 +121,8 @@ struct FacetCountsOut {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = FacetValue)]
 struct FacetValueOut {
-    /// A text, number or boolean of the metadata; the id of a video; or a day such as `2024-07-01`.
+    /// A text, number or boolean of the metadata; the id of a video; a day such as `2024-07-01`; or one spelling of a folder
+    /// or tag, which are counted without case.
     value: Value,
     /// The title of a video. Only for `video`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,6 +149,8 @@ impl From<FacetCounts> for FacetCountsOut {
             Facet::Field(field) => (Some(field.name().to_owned()), None),
             Facet::Video => (None, Some(FacetBy::Video)),
             Facet::Day => (None, Some(FacetBy::Day)),
+            Facet::Folder => (None, Some(FacetBy::Folder)),
+            Facet::Tag => (None, Some(FacetBy::Tag)),
         };
         let values = values.into_iter().map(FacetValueOut::from).collect();
         FacetCountsOut { field, by, values, other_values, other_hits, missing }

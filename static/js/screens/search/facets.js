@@ -1,4 +1,4 @@
-// What narrows a search: videos and days counted by the server, folders, tags, lengths, and where it was found.
+// What narrows a search: videos, folders, tags and days with what the server counted, lengths, and where it was found.
 
 import { get } from '../../core/api.js';
 import { button, el, fill, icon } from '../../core/dom.js';
@@ -59,10 +59,17 @@ export class FacetPanel {
       const label = el('span', { class: 'clip1' }, hitTitle({ title: title ?? '', video_id: String(value) }));
       return { value: String(value), label, count: hits, name: () => nameLater({ title: title ?? '', video_id: String(value) }, label) };
     });
+    // All folders and tags are here, those of the hits first; what the server has not listed may have hits all the same.
+    const labelled = (/** @type {'folder'|'tag'} */ by, /** @type {{value: string, label: string}[]} */ all) => {
+      const facet = facets?.counts.find((one) => one.by === by);
+      const known = new Map(facet?.values.map(({ value, hits }) => [String(value).toLowerCase(), hits]));
+      const rest = facet?.other_values === 0 ? 0 : undefined;
+      return all.map((one) => ({ ...one, count: known.get(one.value.toLowerCase()) ?? rest })).sort((one, other) => (other.count ?? 0) - (one.count ?? 0));
+    };
     fill(this.element, canHear(parameters) && this.sources(parameters),
       this.facet('video', 'Video', videos, parameters),
-      this.facet('folder', 'Folder', (labels?.[0].items ?? []).map((/** @type {any} */ { folder, name }) => ({ value: folder, label: name })), parameters),
-      this.facet('tag', 'Tag', (labels?.[1].items ?? []).map((/** @type {any} */ { tag }) => ({ value: tag, label: tag })), parameters),
+      this.facet('folder', 'Folder', labelled('folder', (labels?.[0].items ?? []).map((/** @type {any} */ { folder, name }) => ({ value: folder, label: name }))), parameters),
+      this.facet('tag', 'Tag', labelled('tag', (labels?.[1].items ?? []).map((/** @type {any} */ { tag }) => ({ value: tag, label: tag }))), parameters),
       this.facet('day', 'Recorded', days, parameters),
       this.facet('length', 'Length of video', LENGTHS.map(([value, label]) => ({ value, label })), parameters));
   }
