@@ -24,6 +24,8 @@ const SCENES: [usize; 2] = [2, 4];
 struct Film {
     id: String,
     file: PathBuf,
+    /// The first frame's time on the container's clock.
+    offset: f64,
     start: f64,
     end: f64,
     /// Whether its rendition plays, whose clock starts at the first frame.
@@ -31,11 +33,16 @@ struct Film {
 }
 
 impl Film {
+    /// The first frame's time on the clock of what plays.
+    fn clock(&self) -> f64 {
+        if self.rendition { 0.0 } else { self.offset }
+    }
+
     /// Checks that a media element shows the first frame of the range.
     async fn check(&self, page: &Page, css: &str) {
         let what = self.file.display().to_string();
-        let (offset, frames) = films::frames(&self.file);
-        let at = self.start + if self.rendition { 0.0 } else { offset };
+        let (_, frames) = films::frames(&self.file);
+        let at = self.start + self.clock();
         let shows = format!(
             "((it) => it?.readyState >= 2 && !it.seeking && Math.abs(it.currentTime - {at}) < 0.02)(document.querySelector('{css}'))"
         );
@@ -73,10 +80,11 @@ async fn add(page: &Page, folder: &Path) -> Option<Vec<Film>> {
         let name = file.file_name().expect("a name").to_string_lossy().into_owned();
         let videos = stored["items"].as_array().expect("videos");
         let video = videos.iter().find(|it| it["file_name"] == name).expect("it was added");
-        assert_eq!(video["media_offset"], 1.075, "{video}");
+        let offset = video["media_offset"].as_f64().expect("an offset");
+        assert!((1.0..1.1).contains(&offset), "{video}");
         let start = scene_start(scene);
         let rendition = video["plays_in_browsers"] == false;
-        Film { id: text(&video["id"]), file, start, end: start + 1.5, rendition }
+        Film { id: text(&video["id"]), file, offset, start, end: start + 1.5, rendition }
     };
     let films: Vec<_> = files.into_iter().zip(SCENES).map(film).collect();
     assert_eq!(films.iter().map(|it| it.rendition).collect::<Vec<_>>(), [false, true]);
@@ -130,7 +138,6 @@ async fn check_embedded(page: &Page, film: &Film, code: &str) {
     page.open("/livez").await;
     page.run("document.body.innerHTML = arguments[0]", json!(code)).await;
     film.check(page, "video").await;
-    let offset = if film.rendition { 0.0 } else { 1.075 };
     let ends = page.number("Number(document.querySelector('video').src.split(',').at(-1))").await;
-    assert!((ends - film.end - offset).abs() < 0.001, "{code}");
+    assert!((ends - film.end - film.clock()).abs() < 0.001, "{code}");
 }
