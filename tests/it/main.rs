@@ -78,6 +78,7 @@ mod tidy;
 mod traces;
 mod transcribe;
 mod transcribe_files;
+mod transcribe_whisper;
 mod uploads;
 mod vector_index;
 mod video;

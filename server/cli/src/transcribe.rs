@@ -15,6 +15,7 @@ use reprise_encoders::video::{self, Limits, VideoError};
 use reprise_research::compute::ComputeArgs;
 use reprise_research::terminal::{clock, say};
 use reprise_server::subtitles::{Line, write_srt, write_vtt};
+use reprise_server::transcription::lines_of;
 use serde::Serialize;
 
 /// Arguments of `reprise transcribe`.
@@ -69,6 +70,9 @@ struct Transcript<'a> {
     /// What is damaged in the sound.
     warning: Option<String>,
     segments: Vec<SpokenSegment>,
+    /// The segments, cut as the service cuts them.
+    #[serde(skip)]
+    lines: Vec<Line>,
 }
 
 /// Prints or writes the transcript of each file. Stops at the first file that can't be read.
@@ -99,7 +103,8 @@ impl TranscribeArgs {
     fn options(&self) -> TranscribeOptions {
         TranscribeOptions {
             language: self.language.clone(),
-            word_times: self.json,
+            // They cut long segments into lines.
+            word_times: !self.is_plain(),
             with_text_before: !self.without_text_before,
             prompt: self.hint.clone(),
         }
@@ -138,6 +143,7 @@ impl TranscribeArgs {
             end_ms: summary.as_ref().map_or(0, |it| it.end_ms.saturating_sub(heard.shift_ms)),
             warning: said(|it| it.warning.clone()),
             segments: heard.segments,
+            lines: heard.lines,
         })
     }
 
@@ -154,8 +160,8 @@ impl TranscribeArgs {
         }
         let (ending, text) = match (self.json, self.srt, self.vtt) {
             (true, _, _) => ("json", format!("{}\n", serde_json::to_string(transcript)?)),
-            (_, true, _) => ("srt", write_srt(&transcript.lines(), 0)),
-            (_, _, true) => ("vtt", write_vtt(&transcript.lines(), 0)),
+            (_, true, _) => ("srt", write_srt(&transcript.lines, 0)),
+            (_, _, true) => ("vtt", write_vtt(&transcript.lines, 0)),
             _ => return Ok(()),
         };
         let Some(folder) = &self.to else { return Ok(say(text.trim_end())?) };
@@ -177,21 +183,11 @@ fn shift(file: &Path, limits: &Limits) -> anyhow::Result<i64> {
     }
 }
 
-impl Transcript<'_> {
-    fn lines(&self) -> Vec<Line> {
-        let line = |it: &SpokenSegment| Line {
-            start_ms: it.start_ms,
-            end_ms: it.end_ms.max(it.start_ms + 1),
-            text: it.text.clone(),
-        };
-        self.segments.iter().map(line).collect()
-    }
-}
-
 /// Collects segments, and prints them as they come.
 #[derive(Default)]
 struct Heard {
     segments: Vec<SpokenSegment>,
+    lines: Vec<Line>,
     shift_ms: i64,
     prints: bool,
     failed: Option<std::io::Error>,
@@ -201,6 +197,7 @@ impl Listener for Heard {
     fn finished(&mut self, window: FinishedWindow) -> ControlFlow<()> {
         let first = self.segments.len();
         self.segments.extend(window.segments.into_iter().map(|it| it.later(-self.shift_ms)));
+        self.lines.extend(lines_of(&self.segments[first..]));
         if self.prints {
             for segment in &self.segments[first..] {
                 let (start, end) = (clock_of(segment.start_ms), clock_of(segment.end_ms));

@@ -15,7 +15,7 @@ const SHORTEST_MS: i64 = 100;
 
 /// The lines of some segments, in order. Long segments are cut between words, if the times of those are known. No line
 /// ends after the next one's start, begins before zero, or is empty.
-pub(super) fn of_segments(segments: &[SpokenSegment]) -> Vec<Line> {
+pub fn lines_of(segments: &[SpokenSegment]) -> Vec<Line> {
     let mut lines: Vec<Line> = segments.iter().flat_map(of_segment).collect();
     for at in 1..lines.len() {
         let next_ms = lines[at].start_ms;
@@ -29,9 +29,16 @@ fn of_segment(segment: &SpokenSegment) -> Vec<Line> {
     let is_long = segment.text.chars().count() > MOST_CHARACTERS
         || segment.end_ms.saturating_sub(segment.start_ms) > LONGEST_MS;
     if is_long && segment.words.len() > 1 {
-        return pieces(&segment.words).into_iter().filter_map(of_words).collect();
+        let words: Vec<SpokenWord> = segment.words.iter().map(|word| within(segment, word)).collect();
+        return pieces(&words).into_iter().filter_map(of_words).collect();
     }
     line(segment.start_ms, segment.end_ms, &segment.text).into_iter().collect()
+}
+
+/// The word inside of its segment: attention may lie in the silence around it.
+fn within(segment: &SpokenSegment, word: &SpokenWord) -> SpokenWord {
+    let within = |ms: i64| ms.min(segment.end_ms).max(segment.start_ms);
+    SpokenWord { start_ms: within(word.start_ms), end_ms: within(word.end_ms), ..word.clone() }
 }
 
 /// Cuts words into runs that a line holds.
@@ -94,7 +101,7 @@ mod tests {
 
     #[track_caller]
     fn check(segments: &[SpokenSegment], expected: &[(i64, i64, &str)]) {
-        let lines = of_segments(segments);
+        let lines = lines_of(segments);
         let got: Vec<_> = lines.iter().map(|it| (it.start_ms, it.end_ms, it.text.as_str())).collect();
         assert_eq!(got, expected);
     }
@@ -118,6 +125,10 @@ mod tests {
             &[slow],
             &[(0, 4_000, "one"), (4_000, 8_000, "two"), (8_000, 12_000, "three"), (12_000, 16_000, "four")],
         );
+        let mut late = segment(1_000, 9_000, &["one", "two"]);
+        late.words[0].start_ms = 200;
+        late.words[1].end_ms = 12_000;
+        check(&[late], &[(1_000, 5_000, "one"), (5_000, 9_000, "two")]);
         let untimed = SpokenSegment { words: Vec::new(), ..segment(0, 10_000, &words) };
         check(&[untimed], &[(0, 10_000, "The learning rate falls in steps. Then we train again.")]);
     }

@@ -5,4 +5,5 @@ mod lines;
 mod run;
 
 pub use error::TranscriptionError;
+pub use lines::lines_of;
 pub use run::{Work, after_ingest, run};

@@ -12,7 +12,7 @@ use reprise_encoders::transcriber::TranscribeOptions;
 use tokio::sync::mpsc;
 
 use super::error::{LONGEST_TEXT, TranscriptionError};
-use super::lines;
+use super::lines::lines_of;
 use crate::app::App;
 use crate::catalog::{
     CueKind, Job, Lease, Line, MediaFacts, Subtitles, Track, Transcript, TranscriptWindow, Video, VideoState,
@@ -107,7 +107,7 @@ async fn hear(
         speech: Arc::clone(speech),
         progress: Arc::clone(progress),
         path: file.path().to_owned(),
-        options: options(asked, speech.is_local()),
+        options: options(asked),
     };
     let listening = tokio::task::spawn_blocking(move || ears.listen(resume, finished));
     let stored = store(work, &model, &mut receive, &mut windows).await;
@@ -150,18 +150,18 @@ async fn store(
 }
 
 /// How a job writes down speech. `language`: a BCP 47 tag.
-fn options(language: Option<&str>, is_local: bool) -> TranscribeOptions {
+fn options(language: Option<&str>) -> TranscribeOptions {
     TranscribeOptions {
         language: language.map(|tag| speech::code_of(tag).to_owned()),
-        // Times of words cut long segments into lines. A service gives them for nothing; a model here takes longer.
-        word_times: !is_local,
+        // Times of words cut long segments into lines.
+        word_times: true,
         ..TranscribeOptions::default()
     }
 }
 
 /// The stored form of a window.
 fn kept(window: FinishedWindow) -> Result<TranscriptWindow, TranscriptionError> {
-    let lines = lines::of_segments(&window.segments);
+    let lines = lines_of(&window.segments);
     let state = serde_json::to_value(&window.resume)?;
     Ok(TranscriptWindow { until_ms: window.done_ms, lines, state })
 }
