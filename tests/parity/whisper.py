@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GenerationConfig, WhisperConfig, WhisperFeatureExtractor, WhisperForConditionalGeneration
 
+import whisper_choices
 from sentences import sentences
 
 SAMPLE_RATE, SECONDS, STEP = 16_000, 8, 320
@@ -201,6 +202,7 @@ class Reference:
             ratios=[dict(text=it, ratio=len(it.encode()) / len(zlib.compress(it.encode()))) for it in texts],
         )  # fmt: skip
         (folder / "expected.json").write_text(json.dumps(expected))
+        whisper_choices.write(self, folder, sound, WINDOW, windows)
         return windows
 
 

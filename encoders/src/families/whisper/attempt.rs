@@ -17,12 +17,24 @@ use crate::transcriber::OnStep;
 
 /// Temperatures in the order of the attempts.
 const TEMPERATURES: [f32; 6] = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0];
-/// Text that compresses better repeats itself.
-const MOST_COMPRESSION: f32 = 2.4;
-/// Text with a lower mean log probability is a guess.
-const LEAST_LOGPROB: f32 = -1.0;
-/// A guess is dropped if its window is silent with a higher probability.
-const SILENT: f32 = 0.6;
+
+/// When an attempt does not look right.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Thresholds {
+    /// Text that compresses better repeats itself.
+    pub(super) compression: f32,
+    /// Text with a lower mean log probability is a guess.
+    pub(super) logprob: f32,
+    /// A guess is dropped if its window is silent with a higher probability.
+    pub(super) silent: f32,
+}
+
+impl Default for Thresholds {
+    /// Those that the model was published with.
+    fn default() -> Self {
+        Thresholds { compression: 2.4, logprob: -1.0, silent: 0.6 }
+    }
+}
 
 /// What one attempt wrote.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,9 +62,10 @@ pub(super) enum Verdict {
 }
 
 impl Attempt {
-    pub(super) fn verdict(&self) -> Verdict {
-        let is_guess = self.avg_logprob < LEAST_LOGPROB;
-        match (is_guess && self.no_speech > SILENT, is_guess || self.compression_ratio > MOST_COMPRESSION) {
+    pub(super) fn verdict(&self, thresholds: &Thresholds) -> Verdict {
+        let is_guess = self.avg_logprob < thresholds.logprob;
+        let repeats = self.compression_ratio > thresholds.compression;
+        match (is_guess && self.no_speech > thresholds.silent, is_guess || repeats) {
             (true, _) => Verdict::Silent,
             (false, true) => Verdict::Again,
             (false, false) => Verdict::Right,
@@ -65,6 +78,7 @@ pub(super) struct Writer<'a> {
     pub(super) decoder: &'a Decoder,
     pub(super) tokens: &'a Tokens,
     pub(super) rules: &'a Rules,
+    pub(super) thresholds: Thresholds,
     /// Most tokens of prompt and text.
     pub(super) longest: usize,
 }
@@ -83,7 +97,7 @@ impl Writer<'_> {
         let mut last = None;
         for temperature in TEMPERATURES {
             let Some(attempt) = self.attempt(prompt, memory, temperature, on_step)? else { return Ok(None) };
-            let is_over = attempt.verdict() != Verdict::Again;
+            let is_over = attempt.verdict(&self.thresholds) != Verdict::Again;
             last = Some(attempt);
             if is_over {
                 break;
@@ -164,7 +178,7 @@ mod tests {
             no_speech,
             temperature: 0.0,
         };
-        assert_eq!(attempt.verdict(), expected, "{attempt:?}");
+        assert_eq!(attempt.verdict(&Thresholds::default()), expected, "{attempt:?}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use candle_core::Tensor;
 use serde_json::json;
 
 use super::ID;
+use super::attempt::Thresholds;
 use super::config::{Config, Generation, Preprocessor};
 use super::decoder::Decoder;
 use super::encoder::Encoder;
@@ -69,6 +70,7 @@ pub(super) fn transcriber(model: &ModelFiles, on: &Placement) -> Result<WhisperT
         config,
         tokens,
         rules,
+        thresholds: Thresholds::default(),
     };
     weights.check_taken(&["encoder", "decoder"], &[])?;
     Ok(loaded)

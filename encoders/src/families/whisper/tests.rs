@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use candle_core::{Device, Tensor};
 use serde::Deserialize;
 
-use super::attempt::{Attempt, Writer, compression_ratio};
+use super::attempt::{Attempt, Thresholds, Verdict, Writer, compression_ratio};
 use super::config::Config;
 use super::decoder::Memory;
 use super::load;
 use super::segments::cut;
 use super::transcriber::{WhisperTranscriber, Written};
+use super::words::words;
 use crate::device::{Placement, Precision};
 use crate::loading::{LoadError, ModelFiles, ModelName};
 use crate::transcriber::{SpeechWindow, TranscribeOptions, Transcriber, TranscriberState};
@@ -60,6 +61,30 @@ struct Ratio {
     ratio: f32,
 }
 
+/// A window that is written with other thresholds.
+#[derive(Deserialize)]
+struct Fallback {
+    first: usize,
+    compression: f32,
+    logprob: f32,
+    silent: f32,
+    /// Of the last attempt, as all that follows.
+    temperature: f32,
+    tokens: Vec<u32>,
+    text: String,
+    avg_logprob: f32,
+    no_speech: f32,
+    verdict: String,
+}
+
+/// Tokens of a text with its words: each with its first token and the one behind the last.
+#[derive(Deserialize)]
+struct Spoken {
+    language: String,
+    ids: Vec<u32>,
+    words: Vec<(String, usize, usize)>,
+}
+
 /// A model with what the reference gives for it.
 struct Fixture {
     model: WhisperTranscriber,
@@ -76,13 +101,16 @@ fn load(name: &str, placement: &Placement) -> Result<WhisperTranscriber, LoadErr
     load::transcriber(&ModelFiles::local(&name)?, placement)
 }
 
+fn expected<T: serde::de::DeserializeOwned>(name: &str, file: &str) -> T {
+    serde_json::from_slice(&std::fs::read(folder(name).join(file)).unwrap()).unwrap()
+}
+
 fn each(check: impl Fn(&Fixture)) {
     for name in NAMES {
-        let expected = std::fs::read(folder(name).join("expected.json")).unwrap();
         let tensors = folder(name).join("expected.safetensors");
         check(&Fixture {
             model: load(name, &Placement::default()).unwrap(),
-            expected: serde_json::from_slice(&expected).unwrap(),
+            expected: expected(name, "expected.json"),
             tensors: candle_core::safetensors::load(tensors, &Device::Cpu).unwrap(),
         });
     }
@@ -133,6 +161,7 @@ fn writer(model: &WhisperTranscriber) -> Writer<'_> {
         decoder: &model.decoder,
         tokens: &model.tokens,
         rules: &model.rules,
+        thresholds: model.thresholds,
         longest: model.config.longest,
     }
 }
@@ -234,6 +263,52 @@ fn words_begin_where_the_references_do() {
 }
 
 #[test]
+fn tokens_make_the_references_words() {
+    let model = load("whisper", &Placement::default()).unwrap();
+    for case in expected::<Vec<Spoken>>("whisper", "words.json") {
+        let got = words(&case.ids, Some(&case.language), &model.tokens).unwrap();
+        let got: Vec<_> = got.into_iter().map(|word| (word.text, word.first, word.behind)).collect();
+        assert_eq!(got, case.words, "{}", case.language);
+    }
+}
+
+/// A window with other thresholds: the last attempt, its temperature and what is done about it.
+#[track_caller]
+fn check_fallback(model: &WhisperTranscriber, expected: &Fallback) {
+    let options = TranscribeOptions::default();
+    let written = model.write(&sound(expected.first, WINDOW), &[], &options, &mut go_on);
+    let attempt = written.unwrap().unwrap().attempt;
+    let what = format!("window at {}, {:?}", expected.first, model.thresholds);
+    assert_eq!(attempt.tokens, expected.tokens, "{what}");
+    assert_eq!(model.tokens.text(&attempt.tokens).unwrap(), expected.text, "{what}");
+    for (got, expected) in [
+        (attempt.temperature, expected.temperature),
+        (attempt.avg_logprob, expected.avg_logprob),
+        (attempt.no_speech, expected.no_speech),
+    ] {
+        assert!((got - expected).abs() < TOLERANCE, "{what}: {got} instead of {expected}");
+    }
+    let verdict = match attempt.verdict(&model.thresholds) {
+        Verdict::Right => "right",
+        Verdict::Silent => "silent",
+        Verdict::Again => "again",
+    };
+    assert_eq!(verdict, expected.verdict, "{what}");
+}
+
+#[test]
+fn windows_are_written_again_and_dropped_where_the_reference_does_so() {
+    for name in NAMES {
+        let mut model = load(name, &Placement::default()).unwrap();
+        for case in expected::<Vec<Fallback>>(name, "fallbacks.json") {
+            let Fallback { compression, logprob, silent, .. } = case;
+            model.thresholds = Thresholds { compression, logprob, silent };
+            check_fallback(&model, &case);
+        }
+    }
+}
+
+#[test]
 fn compression_ratios_and_what_follows_from_them_are_the_references() {
     each(|Fixture { expected, .. }| {
         for Ratio { text, ratio } in &expected.ratios {
@@ -305,8 +380,7 @@ fn a_window_is_cancelled_between_steps_and_bad_input_refused() {
 #[test]
 fn kernels_and_operations_write_the_same_and_bytes_nearly() {
     let model = load("whisper", &Placement::as_on_a_gpu(Precision::F32)).unwrap();
-    let expected = std::fs::read(folder("whisper").join("expected.json")).unwrap();
-    let expected: Expected = serde_json::from_slice(&expected).unwrap();
+    let expected: Expected = expected("whisper", "expected.json");
     expected.windows.iter().take(4).for_each(|window| check_window(&model, window));
     let placement = Placement::new(Device::Cpu, Precision::Int8).unwrap();
     let model = load("whisper", &placement).unwrap();

@@ -1,6 +1,6 @@
 //! Whisper as a transcriber: one window after the other.
 
-use super::attempt::{Attempt, Verdict, Writer};
+use super::attempt::{Attempt, Thresholds, Verdict, Writer};
 use super::choice::best;
 use super::config::Config;
 use super::decoder::{Decoder, Followed, Memory};
@@ -29,6 +29,7 @@ pub(super) struct WhisperTranscriber {
     pub(super) config: Config,
     pub(super) tokens: Tokens,
     pub(super) rules: Rules,
+    pub(super) thresholds: Thresholds,
     pub(super) alignment_heads: Vec<[usize; 2]>,
     pub(super) mel: LogMel,
     pub(super) encoder: Encoder,
@@ -83,7 +84,7 @@ impl WhisperTranscriber {
         let before = self.before(window.state)?;
         let Some(written) = self.write(window.samples, &before, options, on_step)? else { return Ok(None) };
         let code = written.language.map(|it| it.code.clone());
-        if written.attempt.verdict() == Verdict::Silent {
+        if written.attempt.verdict(&self.thresholds) == Verdict::Silent {
             let state = TranscriberState { language: code, ..window.state.clone() };
             return Ok(Some(Heard { segments: Vec::new(), used: length, state }));
         }
@@ -157,6 +158,7 @@ impl WhisperTranscriber {
             decoder: &self.decoder,
             tokens: &self.tokens,
             rules: &self.rules,
+            thresholds: self.thresholds,
             longest: self.config.longest,
         };
         let attempt = writer.write(&prompt, &memory, on_step)?;

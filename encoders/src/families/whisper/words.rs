@@ -8,6 +8,12 @@ use crate::EncodeError;
 
 /// Languages that put no spaces between words: each letter or syllable is a word.
 const WITHOUT_SPACES: [&str; 6] = ["zh", "ja", "th", "lo", "my", "yue"];
+/// Behind a space they belong to the next word.
+const OPENING: &str = "\"'“¡¿([{-";
+/// They belong to the word before.
+const CLOSING: &str = "\"'.。,，!！?？:：”)]}、";
+/// What the tokenizer gives for bytes that are no letter.
+const NO_LETTER: char = '\u{fffd}';
 
 /// The step at which each token begins. `weights`: cross-attention of heads, each (tokens, positions), of which `steps`
 /// positions hold sound.
@@ -117,7 +123,8 @@ pub(super) struct WordTokens {
     pub(super) text: String,
 }
 
-/// The words of a segment's tokens; timestamps belong to none.
+/// The words of a segment's tokens; timestamps belong to none. As the reference's, but what stands together without a
+/// space is one word.
 ///
 /// # Errors
 /// [`EncodeError::Failed`] for ids that the tokenizer can't turn into text.
@@ -127,30 +134,56 @@ pub(super) fn words(
     tokens: &Tokens,
 ) -> std::result::Result<Vec<WordTokens>, EncodeError> {
     let has_spaces = !language.is_some_and(|language| WITHOUT_SPACES.contains(&language));
-    let mut words: Vec<WordTokens> = Vec::new();
-    let mut first = 0;
-    for at in 0..ids.len() {
-        if ids[at] >= tokens.end {
-            first = at + 1;
-            continue;
+    let (mut words, mut first) = (Vec::new(), 0);
+    for run in ids.chunk_by(|one, next| (*one < tokens.end) == (*next < tokens.end)) {
+        if run[0] < tokens.end {
+            words.extend(joined(pieces(run, first, tokens)?, has_spaces));
         }
-        let text = tokens.text(&ids[first..=at])?;
-        // A letter may need several tokens; until all are there the tokenizer gives a replacement character.
-        let is_last = ids.get(at + 1).is_none_or(|next| *next >= tokens.end);
-        if text.contains('\u{fffd}') && !is_last {
-            continue;
-        }
-        match words.last_mut().filter(|word| has_spaces && word.behind == first && !text.starts_with(' ')) {
-            Some(word) => {
-                word.text.push_str(&text);
-                word.behind = at + 1;
-            }
-            None => words.push(WordTokens { first, behind: at + 1, text }),
-        }
-        first = at + 1;
+        first += run.len();
     }
     words.retain(|word| !word.text.trim().is_empty());
     Ok(words)
+}
+
+/// The shortest runs of tokens that are whole letters. A letter may need several tokens; until all are there the tokenizer
+/// gives a replacement character, where the whole text has none. `first`: the place of the first id.
+fn pieces(ids: &[u32], first: usize, tokens: &Tokens) -> std::result::Result<Vec<WordTokens>, EncodeError> {
+    let whole: Vec<char> = tokens.text(ids)?.chars().collect();
+    let (mut pieces, mut from, mut letters) = (Vec::new(), 0, 0);
+    for behind in 1..=ids.len() {
+        let text = tokens.text(&ids[from..behind])?;
+        let broken = text.chars().position(|letter| letter == NO_LETTER);
+        let is_open = broken.is_some_and(|at| whole.get(letters + at).is_some_and(|it| *it != NO_LETTER));
+        if is_open && behind < ids.len() {
+            continue;
+        }
+        letters += text.chars().count();
+        pieces.push(WordTokens { first: first + from, behind: first + behind, text });
+        from = behind;
+    }
+    Ok(pieces)
+}
+
+/// Joins pieces to words at spaces, or else punctuation with its word.
+fn joined(pieces: Vec<WordTokens>, has_spaces: bool) -> Vec<WordTokens> {
+    let mut words: Vec<WordTokens> = Vec::with_capacity(pieces.len());
+    let mut opens = false;
+    for piece in pieces {
+        let continues = |word: &WordTokens| match has_spaces {
+            true => !piece.text.starts_with(' '),
+            false => CLOSING.contains(&piece.text) && !word.text.ends_with(' '),
+        };
+        let opens_next = piece.text.starts_with(' ') && OPENING.contains(piece.text.trim());
+        match words.last_mut().filter(|word| opens || continues(word)) {
+            Some(word) => {
+                word.text.push_str(&piece.text);
+                word.behind = piece.behind;
+            }
+            None => words.push(piece),
+        }
+        opens = opens_next;
+    }
+    words
 }
 
 #[cfg(test)]
