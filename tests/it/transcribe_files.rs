@@ -67,6 +67,23 @@ fn a_film_is_written_down_in_every_form_and_twice_the_same() {
 }
 
 #[test]
+fn english_is_compared_by_what_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, format!("1\n00:00:01,000 --> 00:00:03,000\n{text}\n")).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let said = file("said.srt", "Mr. Grey scored twenty-one point five, didn't he?");
+    let heard = file("heard.srt", "mister gray scored 21.5 did not he");
+    let arguments = ["eval", "speech", "--reference", &said, "--track", &heard, "--json"];
+    for (more, expected) in [(&[][..], 0.8), (&["--english"], 0.0)] {
+        let errors: Value = serde_json::from_slice(&reprise(&[&arguments, more].concat()).stdout).unwrap();
+        assert!((errors["rate"].as_f64().unwrap() - expected).abs() < 1e-9, "{more:?}: {errors}");
+    }
+}
+
+#[test]
 fn several_files_go_into_a_folder_and_a_silent_one_is_no_failure() {
     let folder = tempfile::tempdir().unwrap();
     let one = noisy(folder.path(), "one.mp4");

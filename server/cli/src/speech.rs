@@ -20,6 +20,9 @@ pub(crate) struct SpeechArgs {
     /// Compares letters instead of words, for languages without spaces
     #[arg(long)]
     letters: bool,
+    /// Whisper's rules for English first: numbers in digits, contractions in full, American spelling
+    #[arg(long, conflicts_with = "letters")]
+    english: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -32,7 +35,11 @@ pub(crate) async fn run(args: SpeechArgs) -> anyhow::Result<()> {
 
 impl SpeechArgs {
     fn run(&self) -> anyhow::Result<()> {
-        let units = if self.letters { Units::Letters } else { Units::Words };
+        let units = match (self.letters, self.english) {
+            (true, _) => Units::Letters,
+            (_, true) => Units::English,
+            _ => Units::Words,
+        };
         let (reference, track) = (text(&self.reference)?, text(&self.track)?);
         let errors = word_errors(&reference, &track, units)?;
         if self.json {
