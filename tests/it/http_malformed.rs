@@ -1,4 +1,6 @@
-//! Malformed requests: every answer names the fault, and the server stores nothing.
+//! Malformed requests: every answer names the fault and where it is, and the server stores nothing.
+
+mod places;
 
 use std::path::Path;
 
@@ -74,8 +76,11 @@ async fn refused_and_forgotten(more: &[&str]) {
         let response = request.send().await.unwrap_or_else(|error| panic!("{name}: no answer: {error}"));
         let status = response.status();
         assert!(status.is_client_error(), "{name}: {status}: {}", response.text().await.unwrap_or_default());
-        problem_of(response, status.as_u16()).await;
+        let problem = problem_of(response, status.as_u16()).await;
+        let is_placed = problem["errors"].as_array().is_some_and(|errors| !errors.is_empty());
+        assert!(is_placed || WRONG_AS_A_WHOLE.contains(&name), "{name}: {problem}");
     }
+    places::refusals_name_the_place_of_the_fault(&maker).await;
     let (_, mut after) = server.get("/v1/stats").await;
     let refused = after["jobs_failed"].take();
     assert!(refused.as_u64() > Some(0), "refused files are listed as failed jobs: {refused}");
@@ -125,7 +130,18 @@ fn files(data: &Path) -> Vec<String> {
     names
 }
 
-const MALFORMED: [(&str, Make); 50] = [
+/// Requests of which no member, parameter or part is wrong, but the path, the method, or the body as it arrives.
+const WRONG_AS_A_WHOLE: [&str; 7] = [
+    "a wrong method",
+    "something that the service never does",
+    "a path that leads nowhere",
+    "a JSON body over the limit",
+    "multipart with another boundary than said",
+    "a multipart search cut in the middle",
+    "an upload cut in the middle",
+];
+
+const MALFORMED: [(&str, Make); 51] = [
     ("JSON cut in the middle", |it| {
         let body = json!({"query": {"text": "a red floor"}}).to_string();
         let cut = 1 + it.random.next(body.len() - 2);
@@ -489,7 +505,6 @@ const MALFORMED: [(&str, Make); 50] = [
             ("GET", "/v1/videos/VIDEO/subtitles/en?offset=-1"),
             ("GET", "/v1/videos/CLIP/subtitles"),
             ("PUT", "/v1/videos/CLIP/subtitles/en"),
-            ("POST", "/v1/videos/VIDEO/subtitles"),
             ("GET", "/v1/videos/VIDEO/timeline"),
             ("GET", "/v1/videos/VIDEO/timeline?text=x&points=0"),
             ("GET", "/v1/videos/VIDEO/timeline?text=x&clip_id=CLIP"),
@@ -500,8 +515,12 @@ const MALFORMED: [(&str, Make); 50] = [
             ("POST", "/v1/spaces/tiny/activate"),
             ("POST", "/v1/spaces/no/pause"),
             ("POST", "/v1/spaces/no/resume"),
-            ("DELETE", "/v1/clips/CLIP"),
         ]);
+        it.server.request(method, &path.replace("VIDEO", &it.video).replace("CLIP", &it.clip))
+    }),
+    ("something that the service never does", |it| {
+        let (method, path) =
+            *it.random.pick(&[("POST", "/v1/videos/VIDEO/subtitles"), ("DELETE", "/v1/clips/CLIP")]);
         it.server.request(method, &path.replace("VIDEO", &it.video).replace("CLIP", &it.clip))
     }),
 ];

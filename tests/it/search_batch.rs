@@ -55,7 +55,9 @@ async fn each_search_has_the_answer_that_it_has_alone() {
         } else {
             let problem = &result["problem"];
             assert_eq!((&problem["title"], &problem["detail"]), (&alone["title"], &alone["detail"]));
-            assert_eq!(problem["errors"][0]["pointer"], format!("/searches/{place}"));
+            let pointer = alone["errors"][0]["pointer"].as_str().unwrap();
+            assert_eq!(pointer, "/query/clip_id");
+            assert_eq!(problem["errors"][0]["pointer"], format!("/searches/{place}{pointer}"));
             assert!(result["answer"].is_null());
         }
     }

@@ -212,7 +212,11 @@ async fn what_is_wrong_is_refused_with_a_pointer(library: &Library) {
             "/query/unlike/0/clip",
         ),
         (json!({"query": {"like": [clip, {"text": long}]}}), 422, "/query/like/1/text"),
-        (json!({"query": {"like": [{"clip_id": "01890000-0000-7000-8000-000000000000"}]}}), 404, ""),
+        (
+            json!({"query": {"like": [{"clip_id": "01890000-0000-7000-8000-000000000000"}]}}),
+            404,
+            "/query/like/0/clip_id",
+        ),
         (json!({"query": {"like": [text]}, "sources": ["spoken"]}), 422, "/sources"),
         (json!({"query": {"like": [text]}, "fusion": {"alpha": 0.5}}), 422, "/fusion"),
         (json!({"query": {"like": [text]}, "space": "nowhere"}), 422, "/space"),

@@ -103,7 +103,7 @@ async fn what_is_wrong_is_refused_with_a_pointer(server: &Server, video: &str, f
         (image(json!({"video_id": video})), 422, "/query/image"),
         (image(json!({"video_id": video, "at": -1})), 422, "/query/image/at"),
         (image(json!({"video_id": video, "at": 7})), 422, "/query/image/at"),
-        (image(json!({"video_id": nobody, "at": 1})), 404, ""),
+        (image(json!({"video_id": nobody, "at": 1})), 404, "/query/image/video_id"),
         (json!({"query": {"image": {"video_id": video, "at": 1}, "text": "x"}}), 422, "/query"),
         (json!({"query": {"image": {"video_id": video, "at": 1}, "start": 1}}), 422, "/query/start"),
         (
@@ -133,9 +133,9 @@ async fn what_is_wrong_is_refused_with_a_pointer(server: &Server, video: &str, f
     let upload = json!({"image": {"upload": true}});
     let two = json!({"like": [upload, {"upload": true}]});
     for (query, file, status, pointer) in [
-        (upload.clone(), &cut_off, 415, ""),
-        (upload.clone(), &text, 415, ""),
-        (json!({"upload": true}), &red, 415, ""),
+        (upload.clone(), &cut_off, 415, "file"),
+        (upload.clone(), &text, 415, "file"),
+        (json!({"upload": true}), &red, 415, "file"),
         (two, &red, 422, "/query/like/1/upload"),
         (json!({"text": "x"}), &red, 422, "/query/upload"),
     ] {

@@ -170,9 +170,9 @@ impl From<SearchError> for Fault {
             SearchError::Encode(EncodeError::Overloaded { .. }) => Fault::Busy,
             SearchError::NoSuchSpace(_) => Fault::OfSpace,
             SearchError::NotFound { .. }
-            | SearchError::Video(_)
+            | SearchError::Video { .. }
             | SearchError::Invalid { .. }
-            | SearchError::SpaceCannot(_)
+            | SearchError::SpaceCannot { .. }
             | SearchError::Encode(EncodeError::BadInput(_) | EncodeError::Unsupported { .. }) => {
                 Fault::OfQuery(error.to_string())
             }

@@ -153,7 +153,9 @@ async fn add(app: Authorized, request: Request) -> Result<(StatusCode, axum::Jso
         Asked::from_json(&app, Json::from_request(request, &()).await?.0).await?
     };
     let key = key.map(|key| IdempotencyKey { key: owned(&app, key), request_hash: asked.hash() });
-    let added = Library::of(&app).add(asked.upload(&app)?, key).await?;
+    let named_by = asked.named_by;
+    let added = Library::of(&app).add(asked.upload(&app)?, key).await;
+    let added = added.map_err(|error| ApiError::from(error).moved("file", named_by))?;
     Ok((StatusCode::ACCEPTED, axum::Json(added.into())))
 }
 
@@ -180,6 +182,8 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Api
 /// A checked request to add a video.
 pub(super) struct Asked {
     pub(super) file: SourceFile,
+    /// The part that is the file, or the JSON pointer to what names it.
+    pub(super) named_by: &'static str,
     pub(super) file_name: String,
     pub(super) details: Details,
     /// The resumable upload whose file it is.
@@ -247,7 +251,8 @@ impl Details {
     async fn subtitles(&mut self, mut part: Part<'_>) -> Result<(), ApiError> {
         let name = shown_name(part.file_name());
         let (_, language) = language::of_file_name(&name);
-        let too_large = || ApiError::too_large(format!("a subtitle file may have {MAX_BYTES} bytes"));
+        let too_large =
+            || ApiError::too_large(format!("a subtitle file may have {MAX_BYTES} bytes")).at("subtitles");
         let bytes = part.bytes(MAX_BYTES).await?.ok_or_else(too_large)?;
         let read = library::read_subtitles(bytes, language, &name).await?;
         if self.subtitles.iter().any(|it| it.track.language == read.track.language) {
@@ -301,7 +306,7 @@ impl Asked {
         details.check(app)?;
         let (file_name, received) =
             file.ok_or_else(|| ApiError::invalid("file", "the part `file` is missing"))?;
-        Ok(Asked { file: SourceFile::Received(received), file_name, details, upload: None })
+        Ok(Asked { file: SourceFile::Received(received), named_by: "file", file_name, details, upload: None })
     }
 
     async fn from_json(app: &Authorized, body: AddBody) -> Result<Asked, ApiError> {
@@ -321,7 +326,7 @@ impl Asked {
                 let source = super::sources::fetch(app, &url).await;
                 let (file_name, received) = or_refused(app, name_in(&url), source).await?;
                 let (file, file_name) = (SourceFile::Received(received), shown_name(&file_name));
-                Ok(Asked { file, file_name, details, upload: None })
+                Ok(Asked { file, named_by: "/url", file_name, details, upload: None })
             }
             _ => {
                 Err(ApiError::invalid("", "give exactly one of path and url, or send the file as multipart"))
@@ -333,14 +338,15 @@ impl Asked {
         if app.caller().visibility().is_limited() {
             let detail =
                 "your key reaches some videos only, so it can't read the server's folders; upload the file";
-            return Err(ApiError::forbidden(detail));
+            return Err(ApiError::forbidden(detail).at("/path"));
         }
         let path = super::sources::under_media_root(app, path)?;
         let file_name = shown_name(&path.file_name().unwrap_or_default().to_string_lossy());
         let read = path.clone();
         let fingerprint = tokio::task::spawn_blocking(move || storage::fingerprint(&read)).await;
         let fingerprint = fingerprint.map_err(ApiError::internal)??;
-        Ok(Asked { file: SourceFile::InPlace { path, fingerprint }, file_name, details, upload: None })
+        let file = SourceFile::InPlace { path, fingerprint };
+        Ok(Asked { file, named_by: "/path", file_name, details, upload: None })
     }
 
     /// Hash of the whole request.

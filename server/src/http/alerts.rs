@@ -386,5 +386,5 @@ async fn matches(
 
 /// The alert, or 404.
 fn found<T>(alert: Option<T>, id: Uuid) -> Result<T, ApiError> {
-    alert.ok_or_else(|| ApiError::not_found(format!("there is no alert {id}")))
+    alert.ok_or_else(|| ApiError::no_such("alert", id))
 }

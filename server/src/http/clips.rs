@@ -136,7 +136,7 @@ async fn add(
         return Err(ApiError::invalid("/start", detail));
     }
     let added = app.view().add_given_clip(id, clip).await?;
-    let (clip, job) = added.ok_or_else(|| ApiError::not_found(format!("there is no video {id}")))?;
+    let (clip, job) = added.ok_or_else(|| ApiError::no_such("video", id))?;
     Ok((StatusCode::ACCEPTED, axum::Json(AddedClip { clip: clip.into(), job: job.into() })))
 }
 
@@ -190,5 +190,5 @@ async fn delete(app: Authorized, Id(id): Id) -> Result<StatusCode, ApiError> {
 
 /// The span, or 404.
 pub(super) fn found(span: Option<Span>, id: Uuid) -> Result<Span, ApiError> {
-    span.ok_or_else(|| ApiError::not_found(format!("there is no clip {id}")))
+    span.ok_or_else(|| ApiError::no_such("clip", id))
 }

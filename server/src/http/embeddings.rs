@@ -16,7 +16,7 @@ use super::guard;
 use super::search::{ClipBody, InputForms, OverflowName, QueryInfoOut, some_text};
 use crate::app::{App, Authorized};
 use crate::models::LoadedSpace;
-use crate::search::{self, EmbeddedWindow, Embedding, Fusion, Query, QueryEncoder};
+use crate::search::{self, EmbeddedWindow, Embedding, Fusion, Query, QueryEncoder, SearchError};
 use crate::terms::QueryKind;
 
 /// Routes of `/v1/embeddings`.
@@ -133,6 +133,11 @@ async fn embed(app: Authorized, request: HttpRequest) -> Result<axum::Json<Embed
     asked.embed(&app, permit).await
 }
 
+/// The error of a query, with pointers into a request for vectors.
+fn of_input(error: SearchError) -> ApiError {
+    ApiError::from(error).moved("/query", "/input")
+}
+
 /// Checks the JSON, and whether the pool has room, before it reads the file. It takes its place only then.
 async fn embed_upload(app: &Authorized, mut form: Form) -> Result<axum::Json<EmbeddingOut>, ApiError> {
     let _receiving = extract::receiving(&app.query_uploads)?;
@@ -152,7 +157,7 @@ impl EmbedBody {
     fn asked(self, app: &App, read: Read) -> Result<Asked, ApiError> {
         let (query, modification) = read(self.input)?;
         let kind = if modification.is_some() { QueryKind::Composed } else { query.kind() };
-        let space = search::space_for(app, kind, self.space.as_deref())?;
+        let space = search::space_for(app, kind, self.space.as_deref()).map_err(of_input)?;
         let overflow = self.on_overflow.map_or(Overflow::Window, Overflow::from);
         Ok(Asked { query, modification, overflow, space })
     }
@@ -162,10 +167,10 @@ impl Asked {
     async fn embed(&self, app: &Authorized, permit: Permit) -> Result<axum::Json<EmbeddingOut>, ApiError> {
         let encoder = QueryEncoder::new(app, &self.space, permit);
         let encoded = match &self.modification {
-            Some(text) => encoder.composed(&self.query, text, Fusion::default(), "/input").await?,
-            None => encoder.embed(&self.query, self.overflow, "/input").await?,
+            Some(text) => encoder.composed(&self.query, text, Fusion::default(), "/input").await,
+            None => encoder.embed(&self.query, self.overflow, "/input").await,
         };
-        Ok(axum::Json(encoded.into_embedding(&self.space).into()))
+        Ok(axum::Json(encoded.map_err(of_input)?.into_embedding(&self.space).into()))
     }
 }
 

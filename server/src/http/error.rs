@@ -34,7 +34,7 @@ pub(super) struct ApiError {
 /// One fault of the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(super) struct FieldError {
-    /// JSON pointer into the request's JSON, or the name of a parameter or part.
+    /// JSON pointer into the request's JSON, or the name of a parameter, header or part.
     pub(super) pointer: String,
     /// Description of the fault.
     pub(super) detail: String,
@@ -85,8 +85,9 @@ impl ApiError {
         &self.detail
     }
 
-    /// The same error at this place of the request's JSON.
-    pub(super) fn at(mut self, pointer: String) -> ApiError {
+    /// The same error at this member of the request's JSON, parameter or part.
+    pub(super) fn at(mut self, pointer: impl Into<String>) -> ApiError {
+        let pointer = pointer.into();
         match &mut self.errors[..] {
             [] => self.errors.push(FieldError { pointer, detail: self.detail.clone() }),
             fields => fields.iter_mut().for_each(|field| field.pointer.clone_from(&pointer)),
@@ -112,17 +113,27 @@ impl ApiError {
         ApiError::new(StatusCode::NOT_FOUND, "not found", detail)
     }
 
+    /// The path's parameter `id` names nothing.
+    pub(super) fn no_such(what: &str, id: Uuid) -> ApiError {
+        ApiError::not_found(format!("there is no {what} {id}")).at("id")
+    }
+
+    /// The path's parameter of this name is no id.
+    pub(super) fn no_id(parameter: &str) -> ApiError {
+        ApiError::not_found(format!("the {parameter} in the path is not a uuid")).at(parameter)
+    }
+
     pub(super) fn conflict(detail: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::CONFLICT, "conflict", detail)
     }
 
     pub(super) fn changed() -> ApiError {
         let detail = "it was changed since the version that If-Match names; read it again";
-        ApiError::new(StatusCode::PRECONDITION_FAILED, "changed in the meantime", detail)
+        ApiError::new(StatusCode::PRECONDITION_FAILED, "changed in the meantime", detail).at("If-Match")
     }
 
     pub(super) fn other_protocol(detail: impl Into<String>) -> ApiError {
-        ApiError::new(StatusCode::PRECONDITION_FAILED, "other protocol", detail)
+        ApiError::new(StatusCode::PRECONDITION_FAILED, "other protocol", detail).at("Tus-Resumable")
     }
 
     pub(super) fn locked(detail: impl Into<String>) -> ApiError {
@@ -132,7 +143,8 @@ impl ApiError {
     /// The status of the tus protocol for it.
     pub(super) fn wrong_checksum() -> ApiError {
         let status = StatusCode::from_u16(460).unwrap_or(StatusCode::BAD_REQUEST);
-        ApiError::new(status, "checksum mismatch", "the bytes do not have this checksum; send them again")
+        let detail = "the bytes do not have this checksum; send them again";
+        ApiError::new(status, "checksum mismatch", detail).at("Upload-Checksum")
     }
 
     /// Whether the same file would be refused again.
@@ -141,7 +153,7 @@ impl ApiError {
     }
 
     pub(super) fn unconditional(detail: impl Into<String>) -> ApiError {
-        ApiError::new(StatusCode::PRECONDITION_REQUIRED, "condition required", detail)
+        ApiError::new(StatusCode::PRECONDITION_REQUIRED, "condition required", detail).at("If-Match")
     }
 
     pub(super) fn too_large(detail: impl Into<String>) -> ApiError {
@@ -153,7 +165,7 @@ impl ApiError {
     }
 
     pub(super) fn wrong_type(detail: impl Into<String>) -> ApiError {
-        ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "wrong content type", detail)
+        ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "wrong content type", detail).at("Content-Type")
     }
 
     pub(super) fn invalid(pointer: impl Into<String>, detail: impl Into<String>) -> ApiError {
@@ -165,20 +177,17 @@ impl ApiError {
 
     /// Puts `place` before the errors' pointers, for a part of a request.
     pub(super) fn within(mut self, place: &str) -> ApiError {
-        if self.errors.is_empty() && self.status == StatusCode::NOT_FOUND {
-            return self.at(place.to_owned());
-        }
         for field in &mut self.errors {
             field.pointer.insert_str(0, place);
         }
         self
     }
 
-    /// Strips the prefix `place` from the errors' pointers, for a request whose body is only that part.
-    pub(super) fn below(mut self, place: &str) -> ApiError {
+    /// Puts `to` for the prefix `from` of the errors' pointers, for a request that has this part elsewhere.
+    pub(super) fn moved(mut self, from: &str, to: &str) -> ApiError {
         for field in &mut self.errors {
-            if let Some(rest) = field.pointer.strip_prefix(place) {
-                field.pointer = rest.to_owned();
+            if let Some(rest) = field.pointer.strip_prefix(from) {
+                field.pointer = format!("{to}{rest}");
             }
         }
         self
@@ -215,6 +224,19 @@ impl ApiError {
         let detail =
             "the server's disk is full; nothing was stored. Try again when its operator has freed space";
         ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "no space left", detail)
+    }
+
+    /// The error of decoding a file that this member of the request's JSON, parameter or part names.
+    pub(super) fn of_file(error: &VideoError, pointer: &str) -> ApiError {
+        match error {
+            VideoError::NotVideo(_) | VideoError::NotAudio(_) | VideoError::NotImage(_) => {
+                ApiError::not_video(error.to_string()).at(pointer)
+            }
+            VideoError::EmptySpan { .. } | VideoError::OverLimit(_) => {
+                ApiError::invalid(pointer, error.to_string())
+            }
+            VideoError::Ffmpeg(_) => ApiError::internal(error),
+        }
     }
 
     /// Logs the cause. The client gets a general message.
@@ -294,15 +316,17 @@ impl From<EngineError> for ApiError {
 impl From<LibraryError> for ApiError {
     fn from(error: LibraryError) -> Self {
         match error {
-            LibraryError::NoVideo(_)
-            | LibraryError::NoClip(_)
-            | LibraryError::NoTrack(_)
-            | LibraryError::NoLine(_) => ApiError::not_found(error.to_string()),
-            LibraryError::KeyReused | LibraryError::KeyOutlived => ApiError::conflict(error.to_string()),
+            LibraryError::NoVideo(_) | LibraryError::NoClip(_) => {
+                ApiError::not_found(error.to_string()).at("id")
+            }
+            LibraryError::NoTrack(_) => ApiError::not_found(error.to_string()).at("lang"),
+            LibraryError::NoLine(_) => ApiError::not_found(error.to_string()).at("line"),
+            LibraryError::KeyReused | LibraryError::KeyOutlived => {
+                ApiError::conflict(error.to_string()).at("Idempotency-Key")
+            }
             LibraryError::NoGivenClips => ApiError::invalid("/policy", error.to_string()),
             LibraryError::Subtitles(error) => ApiError::invalid("subtitles", error.to_string()),
-            LibraryError::Video(VideoError::OverLimit(_)) => ApiError::invalid("file", error.to_string()),
-            LibraryError::Video(error) => error.into(),
+            LibraryError::Video(error) => ApiError::of_file(&error, "file"),
             LibraryError::Catalog(error) => error.into(),
             LibraryError::Vectors(error) => error.into(),
             LibraryError::Storage(error) => error.into(),
@@ -317,7 +341,7 @@ impl From<EncodeError> for ApiError {
         match &error {
             EncodeError::Overloaded { .. } => ApiError::busy(error.to_string()),
             EncodeError::Closed => ApiError::unavailable("the service is stopping"),
-            EncodeError::Unsupported { .. } => ApiError::conflict(error.to_string()),
+            EncodeError::Unsupported { .. } => ApiError::conflict(error.to_string()).at("/query"),
             EncodeError::BadInput(_) => ApiError::invalid("/query", error.to_string()),
             EncodeError::Stuck { .. } => ApiError::encoder_failed(format!("{error}; try again")),
             EncodeError::Failed(_) => {
@@ -328,31 +352,17 @@ impl From<EncodeError> for ApiError {
     }
 }
 
-impl From<VideoError> for ApiError {
-    fn from(error: VideoError) -> Self {
-        match &error {
-            VideoError::NotVideo(_) | VideoError::NotAudio(_) | VideoError::NotImage(_) => {
-                ApiError::not_video(error.to_string())
-            }
-            VideoError::EmptySpan { .. } | VideoError::OverLimit(_) => {
-                ApiError::invalid("/query", error.to_string())
-            }
-            VideoError::Ffmpeg(_) => ApiError::internal(error),
-        }
-    }
-}
-
 impl From<SearchError> for ApiError {
     fn from(error: SearchError) -> Self {
         match error {
             SearchError::Invalid { pointer, detail } => ApiError::invalid(pointer, detail),
             SearchError::NoSuchSpace(_) => ApiError::invalid("/space", error.to_string()),
-            SearchError::SpaceCannot(detail) => ApiError::conflict(detail),
-            SearchError::NotFound { .. } => ApiError::not_found(error.to_string()),
+            SearchError::SpaceCannot { pointer, detail } => ApiError::conflict(detail).at(pointer),
+            SearchError::NotFound { ref pointer, .. } => ApiError::not_found(error.to_string()).at(pointer),
             SearchError::CursorGone | SearchError::CursorOutdated => {
-                ApiError::new(StatusCode::GONE, "cursor gone", error.to_string())
+                ApiError::new(StatusCode::GONE, "cursor gone", error.to_string()).at("/cursor")
             }
-            SearchError::Video(error) => error.into(),
+            SearchError::Video { pointer, error } => ApiError::of_file(&error, &pointer),
             SearchError::Encode(error) => error.into(),
             SearchError::Catalog(error) => error.into(),
             SearchError::Index(error) => error.into(),
@@ -385,7 +395,7 @@ impl From<SpacesError> for ApiError {
                 ApiError::new(StatusCode::FAILED_DEPENDENCY, "the model can't be had", detail)
             }
             SpacesError::Load { .. } | SpacesError::Changed { .. } => ApiError::invalid("/model", detail),
-            SpacesError::Cannot { .. } | SpacesError::Twice(_) => ApiError::conflict(detail),
+            SpacesError::Cannot { .. } | SpacesError::Twice(_) => ApiError::conflict(detail).at("/for"),
             SpacesError::Closing => ApiError::unavailable(detail),
             SpacesError::Panicked { .. } => ApiError::internal(detail),
             SpacesError::Catalog(error) => error.into(),

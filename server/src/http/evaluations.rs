@@ -148,7 +148,7 @@ async fn delete(app: Authorized, Id(id): Id) -> Result<StatusCode, ApiError> {
 
 /// The evaluation, or 404.
 fn found<T>(evaluation: Option<T>, id: Uuid) -> Result<T, ApiError> {
-    evaluation.ok_or_else(|| ApiError::not_found(format!("there is no evaluation {id}")))
+    evaluation.ok_or_else(|| ApiError::no_such("evaluation", id))
 }
 
 fn settings(evaluation: &Evaluation) -> Result<Settings, ApiError> {

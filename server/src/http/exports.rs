@@ -99,7 +99,7 @@ async fn download(app: Authorized, Id(id): Id, request: Request) -> Result<Respo
     let export = found(app.view().export(id).await?, id)?;
     let made =
         export.made.ok_or_else(|| ApiError::conflict("the export is not made yet; look at its state"))?;
-    let gone = |_| ApiError::not_found("the export's file is gone; make it again");
+    let gone = |_| ApiError::not_found("the export's file is gone; make it again").at("id");
     let file = app.storage.local(&StoredFile::of(&made.file)).await.map_err(gone)?;
     let mut response = media::serve(file.path(), &made.media_type, request).await?;
     response.headers_mut().insert(header::CONTENT_DISPOSITION, attachment(&made.file_name)?);
@@ -108,7 +108,7 @@ async fn download(app: Authorized, Id(id): Id, request: Request) -> Result<Respo
 
 /// The export, or 404.
 pub(super) fn found<T>(export: Option<T>, id: Uuid) -> Result<T, ApiError> {
-    export.ok_or_else(|| ApiError::not_found(format!("there is no export {id}, or it has expired")))
+    export.ok_or_else(|| ApiError::not_found(format!("there is no export {id}, or it has expired")).at("id"))
 }
 
 /// Makes browsers save a file under its name (RFC 6266).

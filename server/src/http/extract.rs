@@ -92,7 +92,7 @@ pub(super) fn has_type(headers: &axum::http::HeaderMap, wanted: &str) -> bool {
 /// Parses JSON. `prefix` precedes the pointers of errors.
 ///
 /// # Errors
-/// 400 if it isn't JSON, 422 with a pointer if it isn't a valid `T`.
+/// 400 if it isn't JSON, 422 if it isn't a valid `T`; with a pointer to the innermost value that was being read.
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], prefix: &str) -> Result<T, ApiError> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
@@ -101,11 +101,15 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], prefix: &str) -> Result<T
         if inner.is_data() {
             ApiError::invalid(pointer, in_plain_words(&inner.to_string()))
         } else {
-            ApiError::unreadable(format!("this is not JSON: {inner}"))
+            no_json(&inner, pointer)
         }
     })?;
-    reader.end().map_err(|error| ApiError::unreadable(format!("this is not JSON: {error}")))?;
+    reader.end().map_err(|error| no_json(&error, prefix))?;
     Ok(parsed)
+}
+
+fn no_json(error: &serde_json::Error, pointer: impl Into<String>) -> ApiError {
+    ApiError::unreadable(format!("this is not JSON: {error}")).at(pointer)
 }
 
 fn pointer(path: &serde_path_to_error::Path) -> String {
@@ -134,7 +138,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let nothing = || ApiError::not_found("the id in the path is not a uuid");
+        let nothing = || ApiError::no_id("id");
         let path = axum::extract::Path::<String>::from_request_parts(parts, state).await;
         let text = path.map_err(|_| nothing())?;
         text.parse().map(Id).map_err(|_| nothing())
@@ -229,7 +233,7 @@ impl<S: Send + Sync> FromRequest<S> for Form {
         let multipart = Multipart::from_request(request, state).await;
         let pace = Pace::start();
         let form = |parts| Form { parts, pace, early: None };
-        multipart.map(form).map_err(|wrong| ApiError::unreadable(wrong.body_text()))
+        multipart.map(form).map_err(|wrong| ApiError::unreadable(wrong.body_text()).at("Content-Type"))
     }
 }
 
@@ -321,7 +325,7 @@ impl Part<'_> {
         while let Some(piece) = self.chunk().await? {
             incoming.write(&piece).await?;
             if incoming.bytes() > max_bytes {
-                return Err(ApiError::too_large(format!("a file may have {max_bytes} bytes")));
+                return Err(ApiError::too_large(format!("a file may have {max_bytes} bytes")).at(self.name()));
             }
         }
         Ok(incoming.finish().await?)
@@ -432,10 +436,9 @@ mod tests {
             _list: Vec<u8>,
         }
         let refusal = parse::<Body>(json.as_bytes(), "/at").unwrap_err();
-        let expected = if pointer.is_empty() {
-            ApiError::unreadable(detail)
-        } else {
-            ApiError::invalid(pointer, detail)
+        let expected = match detail.starts_with("this is not JSON") {
+            true => ApiError::unreadable(detail).at(pointer),
+            false => ApiError::invalid(pointer, detail),
         };
         assert_eq!(refusal, expected, "{json}");
     }
@@ -447,7 +450,13 @@ mod tests {
         check_refusal(r#"{"list": [1, "a"]}"#, "/at/list/1", "invalid type: string \"a\", expected u8");
         check_refusal(r#"{"list": [], "a~/b": 1}"#, "/at/a~0~1b", "unknown field `a~/b`, expected `list`");
         let end = "this is not JSON: EOF while parsing an object at line 1 column 1";
-        check_refusal("{", "", end);
+        check_refusal("{", "/at", end);
+        let cut = "this is not JSON: EOF while parsing a list at line 1 column 11";
+        check_refusal(r#"{"list": [1"#, "/at/list", cut);
+        let cut = "this is not JSON: EOF while parsing a string at line 1 column 12";
+        check_refusal(r#"{"list": ["a"#, "/at/list/0", cut);
+        let more = "this is not JSON: trailing characters at line 1 column 14";
+        check_refusal(r#"{"list": []} 7"#, "/at", more);
     }
 
     #[test]

@@ -237,6 +237,6 @@ async fn retry(app: Authorized, Id(id): Id) -> Result<axum::Json<JobOut>, ApiErr
 }
 
 fn found(job: Option<Job>, id: Uuid) -> Result<axum::Json<JobOut>, ApiError> {
-    let job = job.ok_or_else(|| ApiError::not_found(format!("there is no job {id}")))?;
+    let job = job.ok_or_else(|| ApiError::no_such("job", id))?;
     Ok(axum::Json(job.into()))
 }

@@ -157,7 +157,7 @@ async fn add(
 async fn revoke(app: Authorized, Id(id): Id) -> Result<axum::Json<KeyOut>, ApiError> {
     let key = app.catalog.revoke_key(id).await?;
     app.gate.forget();
-    Ok(axum::Json(key.ok_or_else(|| ApiError::not_found(format!("there is no key {id}")))?.into()))
+    Ok(axum::Json(key.ok_or_else(|| ApiError::no_such("key", id))?.into()))
 }
 
 impl NewKey {

@@ -124,7 +124,7 @@ fn space(app: &App, named: Option<&str>, level: Level) -> Result<Arc<LoadedSpace
             .ok_or_else(|| ApiError::invalid("space", format!("no loaded space is called `{name}`"))),
         None => {
             let first = || app.spaces.all().first().cloned();
-            let none = || ApiError::conflict("no model is loaded that has vectors of this level");
+            let none = || ApiError::conflict("no model is loaded that has vectors of this level").at("level");
             app.spaces.active(kind).or_else(first).ok_or_else(none)
         }
     }

@@ -137,7 +137,7 @@ async fn footage_of_clip(app: &Authorized, id: Uuid) -> Result<(Span, Footage), 
 }
 
 async fn local(app: &App, video: &Video) -> Result<LocalFile, ApiError> {
-    let gone = |_| ApiError::not_found("the video's file no longer exists under its path");
+    let gone = |_| ApiError::not_found("the video's file no longer exists under its path").at("id");
     app.storage.local(&StoredFile::of(&video.file)).await.map_err(gone)
 }
 
@@ -160,9 +160,8 @@ impl Footage {
             (Some(probe), Some(facts)) => Probe { duration_ms: facts.duration_ms, ..probe },
             _ => {
                 let path = file.path().to_owned();
-                tokio::task::spawn_blocking(move || video::probe(&path, &limits))
-                    .await
-                    .map_err(ApiError::internal)??
+                let probing = tokio::task::spawn_blocking(move || video::probe(&path, &limits)).await;
+                probing.map_err(ApiError::internal)?.map_err(|error| ApiError::of_file(&error, "id"))?
             }
         };
         Ok(Footage { file, probe, in_order: facts.is_some_and(|facts| !facts.seek_is_safe), limits })
@@ -228,7 +227,7 @@ pub(super) async fn make(
         let is_old = made.as_ref().is_ok_and(|made| !made.is_new);
         if !is_old && app.catalog.known_ids(&[id]).await?.is_empty() {
             app.storage.remove_derived(kind, id).await?;
-            return Err(ApiError::not_found("the video was deleted"));
+            return Err(ApiError::not_found("the video was deleted").at("id"));
         }
         Ok(made?.file)
     });
@@ -243,7 +242,7 @@ fn of_full_disk(app: &App, error: VideoError) -> ApiError {
             tracing::error!(%error, "the disk is full");
             ApiError::disk_full()
         }
-        _ => error.into(),
+        _ => ApiError::of_file(&error, "id"),
     }
 }
 

@@ -216,7 +216,7 @@ async fn delete(app: Authorized, Id(id): Id, headers: HeaderMap) -> Result<Statu
 
 /// The reel, or 404.
 pub(super) fn found<T>(reel: Option<T>, id: Uuid) -> Result<T, ApiError> {
-    reel.ok_or_else(|| ApiError::not_found(format!("there is no reel {id}")))
+    reel.ok_or_else(|| ApiError::no_such("reel", id))
 }
 
 fn answer(reel: Reel) -> Answer {

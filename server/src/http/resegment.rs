@@ -56,5 +56,5 @@ async fn asked(app: &Authorized, body: &SegmentationBody, id: Uuid) -> Result<Se
     if body.is_given_only() {
         return Ok(Segmentation::Given {});
     }
-    body.segmentation(app.config.max_clip_seconds).map_err(|error| error.below("/segmentation"))
+    body.segmentation(app.config.max_clip_seconds).map_err(|error| error.moved("/segmentation", ""))
 }

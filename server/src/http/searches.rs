@@ -149,5 +149,5 @@ async fn give_feedback(
 }
 
 fn no_search(id: Uuid) -> ApiError {
-    ApiError::not_found(format!("the query log has no search {id}"))
+    ApiError::not_found(format!("the query log has no search {id}")).at("id")
 }

@@ -16,8 +16,10 @@ const MAX_HOPS: usize = 5;
 
 /// The real path of a file under a media root. A link out of the root is refused.
 pub(super) fn under_media_root(app: &App, path: &Path) -> Result<PathBuf, ApiError> {
-    let refused =
-        || ApiError::forbidden("this path is not under a media root; start the server with --media-root");
+    let refused = || {
+        ApiError::forbidden("this path is not under a media root; start the server with --media-root")
+            .at("/path")
+    };
     let real = under(&app.config.media_roots, path).ok_or_else(refused)?;
     if !real.is_file() {
         return Err(ApiError::invalid("/path", "this is not a file"));
@@ -27,8 +29,10 @@ pub(super) fn under_media_root(app: &App, path: &Path) -> Result<PathBuf, ApiErr
 
 /// The real path of a folder under a model root. A link out of the root is refused.
 pub(super) fn under_model_root(app: &App, path: &Path) -> Result<PathBuf, ApiError> {
-    let refused =
-        || ApiError::forbidden("this folder is not under a model root; start the server with --model-root");
+    let refused = || {
+        ApiError::forbidden("this folder is not under a model root; start the server with --model-root")
+            .at("/model")
+    };
     under(&app.config.model_roots, path).ok_or_else(refused)
 }
 
@@ -41,7 +45,8 @@ fn under(roots: &[PathBuf], path: &Path) -> Option<PathBuf> {
 /// Downloads a video over https. Every redirect must lead to a public address.
 pub(super) async fn fetch(app: &App, url: &str) -> Result<(String, Received), ApiError> {
     if !app.config.allow_url {
-        return Err(ApiError::forbidden("fetching from addresses is off; start the server with --allow-url"));
+        let detail = "fetching from addresses is off; start the server with --allow-url";
+        return Err(ApiError::forbidden(detail).at("/url"));
     }
     let mut url = Url::parse(url).map_err(|_| ApiError::invalid("/url", "this is not a URL"))?;
     for _ in 0..MAX_HOPS {
@@ -64,7 +69,9 @@ async fn hop(url: &Url) -> Result<reqwest::Response, ApiError> {
     }
     let client = https::client_to(url, Reach::Public).await.map_err(|error| match error {
         AddressError::NoHost | AddressError::Unknown => ApiError::invalid("/url", error.to_string()),
-        AddressError::Private => ApiError::forbidden("the URL leads to an address that is not public"),
+        AddressError::Private => {
+            ApiError::forbidden("the URL leads to an address that is not public").at("/url")
+        }
     })?;
     let client = client
         .connect_timeout(Duration::from_secs(10))
@@ -88,10 +95,8 @@ async fn receive(app: &App, url: &Url, response: reqwest::Response) -> Result<(S
     while let Some(piece) = body.next().await {
         incoming.write(&piece.map_err(|_| ApiError::invalid("/url", "the connection broke"))?).await?;
         if incoming.bytes() > app.config.max_upload_bytes {
-            return Err(ApiError::too_large(format!(
-                "a file may have {} bytes",
-                app.config.max_upload_bytes
-            )));
+            let detail = format!("a file may have {} bytes", app.config.max_upload_bytes);
+            return Err(ApiError::too_large(detail).at("/url"));
         }
     }
     Ok((name, incoming.finish().await?))

@@ -265,7 +265,7 @@ async fn resume(
 
 fn loaded(app: &App, id: &str) -> Result<Arc<LoadedSpace>, ApiError> {
     let space = app.spaces.named(id);
-    space.ok_or_else(|| ApiError::not_found(format!("no loaded space is called `{id}`")))
+    space.ok_or_else(|| ApiError::not_found(format!("no loaded space is called `{id}`")).at("id"))
 }
 
 /// Counts of stored and of searchable entries that the caller sees.

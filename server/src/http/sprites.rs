@@ -88,7 +88,8 @@ async fn describe(app: Authorized, Id(id): Id, headers: HeaderMap) -> Result<Res
 async fn sheet(app: Authorized, at: SheetPath, headers: HeaderMap) -> Result<Response, ApiError> {
     let file = of_video(&app, at.video).await?;
     let jpeg = reading(&app, at.video, move || sprites::sheet(file.path(), at.sheet)).await?;
-    let jpeg = jpeg.ok_or_else(|| ApiError::not_found(format!("there is no sheet {}", at.sheet)))?;
+    let jpeg =
+        jpeg.ok_or_else(|| ApiError::not_found(format!("there is no sheet {}", at.sheet)).at("sheet"))?;
     let content_type = HeaderValue::from_static("image/jpeg");
     Ok(conditional::kept(&headers, jpeg, content_type, "private, max-age=3600"))
 }
@@ -132,9 +133,9 @@ impl<S: Send + Sync> FromRequestParts<S> for SheetPath {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let path = axum::extract::Path::<(String, String)>::from_request_parts(parts, state).await;
-        let nothing = || ApiError::not_found("the path names no video and sheet");
-        let axum::extract::Path((video, sheet)) = path.map_err(|_| nothing())?;
-        let video = video.parse().map_err(|_| nothing())?;
-        Ok(SheetPath { video, sheet: sheet.parse().map_err(|_| nothing())? })
+        let axum::extract::Path((video, sheet)) = path.map_err(|_| ApiError::no_id("id"))?;
+        let video = video.parse().map_err(|_| ApiError::no_id("id"))?;
+        let no_sheet = |_| ApiError::not_found("the sheet in the path is not a number").at("sheet");
+        Ok(SheetPath { video, sheet: sheet.parse().map_err(no_sheet)? })
     }
 }

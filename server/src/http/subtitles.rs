@@ -108,7 +108,7 @@ impl<S: Send + Sync> FromRequestParts<S> for TrackPath {
 
     async fn from_request_parts(parts: &mut axum::http::request::Parts, state: &S) -> Result<Self, ApiError> {
         let path = axum::extract::Path::<(String, String)>::from_request_parts(parts, state).await;
-        let nothing = || ApiError::not_found("the id in the path is not a uuid");
+        let nothing = || ApiError::no_id("id");
         let axum::extract::Path((video, language)) = path.map_err(|_| nothing())?;
         let video = video.parse().map_err(|_| nothing())?;
         let wrong =

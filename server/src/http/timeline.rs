@@ -109,14 +109,40 @@ async fn timeline(
 ) -> Result<axum::Json<TimelineOut>, ApiError> {
     let points = asked.points.unwrap_or(1000);
     if !(1..=MAX_POINTS).contains(&points) {
-        return Err(ApiError::invalid("/points", format!("must be from 1 to {MAX_POINTS}")));
+        return Err(ApiError::invalid("points", format!("must be from 1 to {MAX_POINTS}")));
     }
-    let request = asked.checked()?;
+    let named_by = asked.named_by();
+    let request = asked.checked().map_err(|error| in_parameters(error, named_by))?;
     let video = found(app.view().video(id).await?, id)?;
-    Ok(axum::Json(search::timeline(&app, &video, request, points).await?.into()))
+    let timeline = search::timeline(&app, &video, request, points).await;
+    let timeline = timeline.map_err(|error| in_parameters(error.into(), named_by))?;
+    Ok(axum::Json(timeline.into()))
+}
+
+/// The error of a search, with the names of this query string's parameters as pointers. `query` is the one that is the
+/// query.
+fn in_parameters(error: ApiError, query: &str) -> ApiError {
+    let places = [
+        ("/query/clip/video_id", "clip_video_id"),
+        ("/query/clip_id", "clip_id"),
+        ("/query/clip", "start"),
+        ("/query/", ""),
+        ("/query", query),
+        ("/", ""),
+    ];
+    places.into_iter().fold(error, |error, (from, to)| error.moved(from, to))
 }
 
 impl TimelineQuery {
+    /// The parameter that is the query.
+    fn named_by(&self) -> &'static str {
+        match (&self.clip_id, &self.clip_video_id) {
+            (Some(_), _) => "clip_id",
+            (None, Some(_)) => "clip_video_id",
+            (None, None) => "text",
+        }
+    }
+
     fn checked(self) -> Result<Request, ApiError> {
         let modification = self.modification.map(|text| some_text(text, "/modification")).transpose()?;
         let query = match (self.text, self.clip_id, self.clip_video_id, self.start, self.end) {

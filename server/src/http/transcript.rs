@@ -181,10 +181,10 @@ impl<S: Send + Sync> FromRequestParts<S> for LinePath {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let path = axum::extract::Path::<(Uuid, Uuid)>::from_request_parts(parts, state).await;
-        let axum::extract::Path((video, line)) =
-            path.map_err(|_| ApiError::not_found("the path names no video and line"))?;
-        Ok(LinePath { video, line })
+        let path = axum::extract::Path::<(String, String)>::from_request_parts(parts, state).await;
+        let axum::extract::Path((video, line)) = path.map_err(|_| ApiError::no_id("id"))?;
+        let id = |text: &str, parameter| text.parse().map_err(|_| ApiError::no_id(parameter));
+        Ok(LinePath { video: id(&video, "id")?, line: id(&line, "line")? })
     }
 }
 

@@ -114,7 +114,7 @@ async fn new_upload(app: &Authorized, headers: &HeaderMap) -> Result<NewPartialU
         let reason = format!("a file may have {most} bytes");
         let file = RefusedFile { file_name: said.file_name, bytes: Some(length) };
         let job = Library::of(app).refuse(file, reason.clone(), None).await;
-        return Err(ApiError::too_large(reason).of_job(job));
+        return Err(ApiError::too_large(reason).at("Upload-Length").of_job(job));
     }
     let free = app.storage.free_bytes()?;
     if u64::try_from(length).is_ok_and(|length| length > free) {
@@ -257,9 +257,11 @@ fn place(app: &App) -> Result<OwnedSemaphorePermit, ApiError> {
 
 async fn found(app: &Authorized, id: Uuid) -> Result<PartialUpload, ApiError> {
     let upload = app.view().upload(id).await?;
-    upload.ok_or_else(|| ApiError::not_found(format!("there is no upload {id}; it may have expired")))
+    upload
+        .ok_or_else(|| ApiError::not_found(format!("there is no upload {id}; it may have expired")).at("id"))
 }
 
 fn other_offset(upload: &PartialUpload) -> ApiError {
     ApiError::conflict(format!("the upload's offset is {}, not that of Upload-Offset", upload.received))
+        .at("Upload-Offset")
 }

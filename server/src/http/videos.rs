@@ -260,7 +260,7 @@ impl VideoParams {
         let folder = labels::checked_folder(self.folder.as_deref(), "folder")?;
         Ok(VideoList {
             trashed: self.trashed == Some(true),
-            tags: labels::checked_tags(&tags, "tag").map_err(|error| error.at("tag".to_owned()))?,
+            tags: labels::checked_tags(&tags, "tag").map_err(|error| error.at("tag"))?,
             folder: (self.folder.is_some() || only_itself).then_some(folder),
             only_itself,
             words: ListedWord::all(text).ok_or_else(wrong)?,
@@ -472,7 +472,7 @@ async fn restore(app: Authorized, Id(id): Id) -> Result<Response, ApiError> {
 
 /// The video, or 404.
 pub(super) fn found(video: Option<Video>, id: Uuid) -> Result<Video, ApiError> {
-    video.ok_or_else(|| ApiError::not_found(format!("there is no video {id}")))
+    video.ok_or_else(|| ApiError::no_such("video", id))
 }
 
 #[cfg(test)]

@@ -308,7 +308,7 @@ async fn deliveries(
 
 /// The webhook, or 404.
 fn found<T>(webhook: Option<T>, id: Uuid) -> Result<T, ApiError> {
-    webhook.ok_or_else(|| ApiError::not_found(format!("there is no webhook {id}")))
+    webhook.ok_or_else(|| ApiError::no_such("webhook", id))
 }
 
 impl From<WebhookEvent> for EventName {

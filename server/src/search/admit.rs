@@ -38,14 +38,12 @@ pub fn admit(app: &App, request: &Request) -> Result<Admitted, SearchError> {
     let (space, visual) = match space_of(app, request) {
         Ok(space) => (space, request.sources.visual),
         // Without a model for text queries, subtitles alone can still answer.
-        Err(SearchError::SpaceCannot(_)) if request.may_use_subtitles_only() => (any_space(app)?, false),
+        Err(SearchError::SpaceCannot { .. }) if request.may_use_subtitles_only() => (any_space(app)?, false),
         Err(error) => return Err(error),
     };
     if visual && request.fusion.mode == Some(FusionMode::Combiner) && !space.space.can.composed {
-        return Err(SearchError::SpaceCannot(format!(
-            "space {} has no trained fusion head; use the mode `average`",
-            space.space.name
-        )));
+        let detail = format!("space {} has no trained fusion head; use the mode `average`", space.space.name);
+        return Err(SearchError::cannot("/fusion/mode", detail));
     }
     let permit = if visual { Some(space.pool.admit()?) } else { None };
     Ok(Admitted { space, permit, passages: passages(app, request)?, kind: request.kind() })
@@ -70,7 +68,7 @@ fn passages(app: &App, request: &Request) -> Result<Option<Admission>, SearchErr
 }
 
 fn any_space(app: &App) -> Result<Arc<LoadedSpace>, SearchError> {
-    let none = || SearchError::SpaceCannot("no model is loaded".to_owned());
+    let none = || SearchError::cannot("/query", "no model is loaded");
     app.spaces.now().all().first().cloned().ok_or_else(none)
 }
 
@@ -125,17 +123,13 @@ fn active_for_all(app: &App, kinds: &[QueryKind]) -> Result<Arc<LoadedSpace>, Se
 pub fn space_for(app: &App, kind: QueryKind, named: Option<&str>) -> Result<Arc<LoadedSpace>, SearchError> {
     let Some(name) = named else {
         let active = app.spaces.active(kind);
-        return active.ok_or_else(|| {
-            SearchError::SpaceCannot(format!("no loaded model answers {} queries", kind.name()))
-        });
+        let none = || format!("no loaded model answers {} queries", kind.name());
+        return active.ok_or_else(|| SearchError::cannot("/query", none()));
     };
     let space = app.spaces.named(name).ok_or_else(|| SearchError::NoSuchSpace(name.to_owned()))?;
     if !space.can(kind) {
-        return Err(SearchError::SpaceCannot(format!(
-            "space {} can't answer {} queries",
-            space.space.name,
-            kind.name()
-        )));
+        let detail = format!("space {} can't answer {} queries", space.space.name, kind.name());
+        return Err(SearchError::cannot("/space", detail));
     }
     Ok(space)
 }

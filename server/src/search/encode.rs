@@ -98,9 +98,10 @@ impl<'a> QueryEncoder<'a> {
     }
 
     async fn embed_text(self, text: &str, overflow: Overflow, at: &str) -> Result<Encoded, SearchError> {
-        let windows = tokenizer(self.space)?
+        let at = format!("{at}/text");
+        let windows = tokenizer(self.space, &at)?
             .windows(text, overflow, self.app.config.max_windows)
-            .map_err(|error| too_long(&format!("{at}/text"), &error))?;
+            .map_err(|error| too_long(&at, &error))?;
         let inputs = windows.windows.iter().map(|window| Input::Text(window.tokens.clone())).collect();
         let started = Instant::now();
         let (units, vector, norm) = text_vectors(&self.space.pool.encode(self.permit, inputs).await?)?;
@@ -150,9 +151,10 @@ impl<'a> QueryEncoder<'a> {
         fusion: Fusion,
         at: &str,
     ) -> Result<Encoded, SearchError> {
-        let read = tokenizer(self.space)?
+        let place = format!("{at}/modification");
+        let read = tokenizer(self.space, &place)?
             .modification(modification)
-            .map_err(|error| too_long(&format!("{at}/modification"), &error))?;
+            .map_err(|error| too_long(&place, &error))?;
         let head = fusion.mode.unwrap_or(if self.space.space.can.composed {
             FusionMode::Combiner
         } else {
@@ -221,12 +223,8 @@ impl<'a> QueryEncoder<'a> {
         let found = match clip {
             Query::Text(_) | Query::Examples(_) => Err(SearchError::Internal("this query has no pictures")),
             Query::Clip(id) => {
-                let span = self
-                    .app
-                    .view()
-                    .span(*id)
-                    .await?
-                    .ok_or(SearchError::NotFound { what: "clip", id: *id })?;
+                let span =
+                    self.app.view().span(*id).await?.ok_or_else(|| SearchError::missing("clip", *id))?;
                 let origin = Origin { video: span.video, start_ms: span.start_ms, end_ms: span.end_ms };
                 self.stored(origin, wanted).await
             }
@@ -245,18 +243,13 @@ impl<'a> QueryEncoder<'a> {
                 self.uploaded(path.clone(), content_hash, range, wanted).await
             }
         };
-        found.map_err(|error| match error {
-            SearchError::Video(outside @ VideoError::EmptySpan { .. }) => {
-                SearchError::invalid(&format!("{at}{}", place(clip)), outside.to_string())
-            }
-            other => other,
-        })
+        found.map_err(|error| located(error, clip, at))
     }
 
     /// A stored range: as a vector if the encoder takes one, as decoded frames otherwise.
     async fn stored(&self, origin: Origin, wanted: Wanted) -> Result<Footage, SearchError> {
         let video = self.app.view().video(origin.video).await?;
-        let video = video.ok_or(SearchError::NotFound { what: "video", id: origin.video })?;
+        let video = video.ok_or_else(|| SearchError::missing("video", origin.video))?;
         match wanted {
             Wanted::Vector => self.vector_of(&video, origin).await,
             Wanted::Frames(_) => self.frames_of(&video, origin, wanted).await,
@@ -333,7 +326,7 @@ impl<'a> QueryEncoder<'a> {
         origin: Origin,
         wanted: Wanted,
     ) -> Result<(Vec<Frame>, f64), SearchError> {
-        let gone = |_| SearchError::NotFound { what: "file of video", id: video.id };
+        let gone = |_| SearchError::missing("file of video", video.id);
         let file = self.app.storage.local(&StoredFile::of(&video.file)).await.map_err(gone)?;
         let range = origin.start_ms..origin.end_ms;
         let in_order = video.facts.as_ref().is_some_and(|facts| !facts.seek_is_safe);
@@ -456,8 +449,34 @@ impl Encoded {
     }
 }
 
+/// The error of a query clip, with a pointer to what it is about. `at` is the clip's JSON pointer in the request.
+fn located(error: SearchError, clip: &Query, at: &str) -> SearchError {
+    match error {
+        SearchError::Video { error: outside @ VideoError::EmptySpan { .. }, .. } => {
+            SearchError::invalid(&format!("{at}{}", time_range(clip)), outside.to_string())
+        }
+        SearchError::Video { error, .. } => SearchError::Video { pointer: named(clip, at), error },
+        SearchError::NotFound { what, id, .. } => {
+            SearchError::NotFound { pointer: named(clip, at), what, id }
+        }
+        other => other,
+    }
+}
+
+/// The JSON pointer to what names a query clip's video, or the part of the request that is its file.
+fn named(clip: &Query, at: &str) -> String {
+    let member = match clip {
+        Query::Image(Image::Upload { .. }) | Query::Upload { .. } => return "file".to_owned(),
+        Query::Image(Image::Stored { .. }) => "/image/video_id",
+        Query::Range { .. } => "/clip/video_id",
+        Query::Clip(_) => "/clip_id",
+        Query::Text(_) | Query::Examples(_) => "",
+    };
+    format!("{at}{member}")
+}
+
 /// The member that gives a query clip its time range, as a JSON pointer.
-fn place(clip: &Query) -> &'static str {
+fn time_range(clip: &Query) -> &'static str {
     match clip {
         Query::Text(_) => "/text",
         Query::Examples(_) => "",
@@ -492,8 +511,12 @@ struct FootageFile {
     in_order: bool,
 }
 
-pub(super) fn tokenizer(space: &LoadedSpace) -> Result<&reprise_encoders::text::Tokenizer, SearchError> {
-    let none = || SearchError::SpaceCannot(format!("space {} takes no text", space.space.name));
+/// The tokenizer of a space, for the text at this JSON pointer in the request.
+pub(super) fn tokenizer<'a>(
+    space: &'a LoadedSpace,
+    at: &str,
+) -> Result<&'a reprise_encoders::text::Tokenizer, SearchError> {
+    let none = || SearchError::cannot(at, format!("space {} takes no text", space.space.name));
     space.tokenizer.as_deref().ok_or_else(none)
 }
 

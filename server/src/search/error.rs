@@ -23,11 +23,18 @@ pub enum SearchError {
     #[error("no loaded space is called `{0}`")]
     NoSuchSpace(String),
     /// The space can't answer this kind of query.
-    #[error("{0}")]
-    SpaceCannot(String),
+    #[error("{detail}")]
+    SpaceCannot {
+        /// JSON pointer into the request: the space that it names, or else what no space answers.
+        pointer: String,
+        /// The reason.
+        detail: String,
+    },
     /// The query names a video or clip that does not exist.
     #[error("there is no {what} {id}")]
     NotFound {
+        /// JSON pointer into the request.
+        pointer: String,
         /// `video`, `clip`, or `file of video`. A file used in place may have been moved.
         what: &'static str,
         /// Its id.
@@ -40,8 +47,13 @@ pub enum SearchError {
     #[error("another version of the service made this cursor; search again")]
     CursorOutdated,
     /// The file can't be decoded.
-    #[error(transparent)]
-    Video(#[from] VideoError),
+    #[error("{error}")]
+    Video {
+        /// JSON pointer to what names the file in the request, or the name of its part.
+        pointer: String,
+        /// The reason.
+        error: VideoError,
+    },
     /// The encoder refused or failed.
     #[error(transparent)]
     Encode(#[from] EncodeError),
@@ -65,9 +77,26 @@ pub enum SearchError {
     Internal(&'static str),
 }
 
+/// The caller sets the pointer.
+impl From<VideoError> for SearchError {
+    fn from(error: VideoError) -> SearchError {
+        SearchError::Video { pointer: String::new(), error }
+    }
+}
+
 impl SearchError {
     /// An invalid part of the request.
     pub fn invalid(pointer: &str, detail: impl Into<String>) -> SearchError {
         SearchError::Invalid { pointer: pointer.to_owned(), detail: detail.into() }
+    }
+
+    /// A space that can't answer what this part of the request asks of it.
+    pub(super) fn cannot(pointer: &str, detail: impl Into<String>) -> SearchError {
+        SearchError::SpaceCannot { pointer: pointer.to_owned(), detail: detail.into() }
+    }
+
+    /// A video or clip that does not exist. The caller sets the pointer.
+    pub(super) fn missing(what: &'static str, id: uuid::Uuid) -> SearchError {
+        SearchError::NotFound { pointer: String::new(), what, id }
     }
 }

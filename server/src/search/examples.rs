@@ -68,9 +68,10 @@ impl QueryEncoder<'_> {
         at: &str,
     ) -> Result<(), SearchError> {
         let left = self.app.config.max_windows.saturating_sub(gathered.info.windows).max(1);
-        let windows = tokenizer(self.space)?
+        let at = format!("{at}/text");
+        let windows = tokenizer(self.space, &at)?
             .windows(text, overflow, left)
-            .map_err(|error| too_long(&format!("{at}/text"), &error))?;
+            .map_err(|error| too_long(&at, &error))?;
         gathered.info.tokens_total += windows.tokens_total;
         gathered.info.tokens_used += windows.tokens_used;
         gathered.info.windows += windows.windows.len();

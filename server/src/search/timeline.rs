@@ -54,7 +54,7 @@ pub async fn timeline(
 ) -> Result<Timeline, SearchError> {
     let admitted = admit(app, &request)?;
     let (space, Some(permit)) = (admitted.space, admitted.permit) else {
-        return Err(SearchError::SpaceCannot("no loaded model compares this query with frames".to_owned()));
+        return Err(SearchError::cannot("/query", "no loaded model compares this query with frames"));
     };
     let query =
         QueryEncoder::new(app, &space, permit).request(&request).await?.into_vectors(request.aggregation)?;

@@ -97,8 +97,8 @@ impl Source {
         let is_of_range = matches!(error, CatalogError::Range { .. });
         let answer = ApiError::from(error);
         match self {
-            Source::Reel if is_of_range => answer.at("/reel_id".to_owned()),
-            Source::Search if is_of_range => answer.at("/search".to_owned()),
+            Source::Reel if is_of_range => answer.at("/reel_id"),
+            Source::Search if is_of_range => answer.at("/search"),
             _ => answer,
         }
     }
@@ -179,7 +179,7 @@ impl ExportBody {
 
 async fn of_reel(app: &Authorized, id: Uuid) -> Result<Chosen, ApiError> {
     let reel = app.view().reel(id).await?;
-    let reel = reels::found(reel, id).map_err(|error| error.at("/reel_id".to_owned()))?;
+    let reel = reels::found(reel, id).map_err(|error| error.at("/reel_id"))?;
     if reel.ranges.is_empty() {
         return Err(ApiError::invalid("/reel_id", "the videos of the reel were deleted"));
     }

@@ -151,7 +151,10 @@ impl Checksum {
         let (hash, bytes) = match name {
             "sha1" => (Hash::Sha1(Sha1::new()), 20),
             "sha256" => (Hash::Sha256(Sha256::new()), 32),
-            _ => return Err(ApiError::unreadable(format!("this server knows the checksums {ALGORITHMS}"))),
+            _ => {
+                let detail = format!("this server knows the checksums {ALGORITHMS}");
+                return Err(ApiError::unreadable(detail).at("Upload-Checksum"));
+            }
         };
         let expected = STANDARD.decode(encoded.trim()).map_err(|_| wrong())?;
         if expected.len() == bytes { Ok(Some(Checksum { hash, expected })) } else { Err(wrong()) }

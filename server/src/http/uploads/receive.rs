@@ -122,7 +122,7 @@ impl Receiver {
         self.part.sync().await?;
         let lasts = self.app.config.upload_bounds().lasts;
         let until = self.app.catalog.keep_received(self.upload.id, arrived, lasts).await?;
-        let gone = || ApiError::not_found("the upload expired while its bytes came; begin again");
+        let gone = || ApiError::not_found("the upload expired while its bytes came; begin again").at("id");
         self.upload.expires_at_ms = until.ok_or_else(gone)?;
         self.upload.received = arrived;
         Ok(())
@@ -151,7 +151,7 @@ impl Receiver {
         let received = self.app.storage.receive_part(&self.part).await?;
         let Said { file_name, details } = metadata::parse(&self.upload.metadata)?;
         let (file, upload) = (SourceFile::Received(received), Some(self.upload.id));
-        let asked = Asked { file, file_name, details, upload };
+        let asked = Asked { file, named_by: "file", file_name, details, upload };
         let key = self.upload.repeat_key.clone();
         let key =
             key.map(|key| IdempotencyKey { key: add::owned(&self.app, key), request_hash: asked.hash() });
