@@ -7,6 +7,7 @@ mod commands;
 mod examples;
 mod fuzzing;
 mod library;
+mod numbers;
 mod validity;
 
 use std::path::{Path, PathBuf};

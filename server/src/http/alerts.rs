@@ -175,7 +175,8 @@ struct AlertOut {
     /// The search, as it was stored.
     #[schema(value_type = HashMap<String, Value>)]
     search: Value,
-    /// The least score of a hit. Null: any score.
+    /// The least score of a hit, -1000000 to 1000000. Null: any score.
+    #[schema(minimum = -1_000_000, maximum = 1_000_000)]
     min_score: Option<f64>,
     /// Ids of the webhooks that matches are sent to, without deleted ones.
     webhooks: Vec<Uuid>,
@@ -255,9 +256,10 @@ struct HitOut {
     /// End, in seconds of the video, exclusive.
     #[schema(minimum = 0)]
     end: f64,
-    /// Its score, as a search gives it.
+    /// Its score as a search gives it: a raw cosine, or the fused score of several sources.
     score: f64,
-    /// The highest z of its sources: how far it stood above the background of the search. Null if it had none.
+    /// The highest z of its sources: how far it stood above the background of the search, in standard deviations. Null if
+    /// it had none.
     z: Option<f64>,
 }
 

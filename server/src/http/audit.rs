@@ -180,8 +180,8 @@ struct AuditParams {
     /// Items per page, 1 to 1000; default 50.
     #[param(minimum = 1, maximum = 1000, nullable = false)]
     limit: Option<u32>,
-    /// `next_cursor` of the previous page.
-    #[param(nullable = false)]
+    /// `next_cursor` of the previous page: the number of its last entry.
+    #[param(nullable = false, minimum = 1)]
     cursor: Option<i64>,
 }
 
@@ -193,6 +193,9 @@ async fn list(
     Params(params): Params<AuditParams>,
 ) -> Result<axum::Json<AuditPage>, ApiError> {
     let limit = extract::page_size(params.limit)?;
+    if params.cursor.is_some_and(|cursor| cursor < 1) {
+        return Err(ApiError::invalid("cursor", "must be the next_cursor of a page"));
+    }
     let entries = app.catalog.audit_log(params.cursor, limit).await?;
     let next_cursor = super::next_cursor(&entries, limit, |entry| entry.seq);
     Ok(axum::Json(AuditPage { items: entries.into_iter().map(AuditOut::from).collect(), next_cursor }))

@@ -78,9 +78,11 @@ struct EmbeddingOut {
     space: String,
     /// Unit vectors: one per window of a text, one for a clip, with or without a change.
     vectors: Vec<EmbeddedWindowOut>,
-    /// `dim` values of the space. The mean of `vectors`, scaled to norm 1.
+    /// `dim` values of the space, each -1 to 1. The mean of `vectors`, scaled to norm 1.
     vector: Vec<f32>,
-    /// Norm of the vector, over 0, before scaling. With several windows: norm of the mean of their unit vectors.
+    /// Euclidean norm of the vector, a number over 0, before scaling. With several windows: norm of the mean of their unit
+    /// vectors.
+    #[schema(exclusive_minimum = 0)]
     norm: f32,
     /// Facts about the encoded input.
     query_info: QueryInfoOut,

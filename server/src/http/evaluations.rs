@@ -50,7 +50,7 @@ struct QueryParams {
     /// Queries per page, 1 to 1000; default 50.
     #[param(minimum = 1, maximum = 1000, nullable = false)]
     limit: Option<u32>,
-    /// `next_cursor` of the previous page.
+    /// `next_cursor` of the previous page: the place of its last query.
     #[param(minimum = 0, maximum = 10_000, nullable = false)]
     cursor: Option<i64>,
     /// Lists only queries that fare this way in `space`, compared with `baseline`. Needs both.

@@ -35,6 +35,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 #[serde(deny_unknown_fields)]
 struct ExportParams {
     /// Items per page, 1 to 1000; default 50.
+    #[param(minimum = 1, maximum = 1000, nullable = false)]
     limit: Option<u32>,
     /// `next_cursor` of the previous page.
     cursor: Option<Uuid>,

@@ -142,13 +142,13 @@ struct InsightsOut {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SearchLatency)]
 struct LatencyOut {
-    /// The median.
+    /// The median, in milliseconds.
     #[schema(minimum = 0)]
     p50: f64,
-    /// The 95th percentile.
+    /// The 95th percentile, in milliseconds.
     #[schema(minimum = 0)]
     p95: f64,
-    /// The 99th percentile.
+    /// The 99th percentile, in milliseconds.
     #[schema(minimum = 0)]
     p99: f64,
 }

@@ -70,9 +70,9 @@ struct MapOut {
     x: Vec<f32>,
     /// Upwards, -1 to 1. Both axes have one scale.
     y: Vec<f32>,
-    /// Start of each span in its video, in seconds.
+    /// Start of each span in its video, in seconds, from 0.
     start: Vec<f64>,
-    /// End of each span in its video, in seconds, exclusive.
+    /// End of each span in its video, in seconds, exclusive, from 0.
     end: Vec<f64>,
     /// Cursor of the next page; null on the last one.
     next_cursor: Option<String>,

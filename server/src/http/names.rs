@@ -133,16 +133,16 @@ pub(super) struct FileBytes(Vec<u8>);
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[schema(as = TextBox)]
 pub(super) struct BoxOut {
-    /// The left edge.
+    /// The left edge, 0 to 1 of the picture's width.
     #[schema(minimum = 0, maximum = 1)]
     left: f64,
-    /// The upper edge.
+    /// The upper edge, 0 to 1 of the picture's height.
     #[schema(minimum = 0, maximum = 1)]
     top: f64,
-    /// The width.
+    /// The width, 0 to 1 of the picture's.
     #[schema(minimum = 0, maximum = 1)]
     width: f64,
-    /// The height.
+    /// The height, 0 to 1 of the picture's.
     #[schema(minimum = 0, maximum = 1)]
     height: f64,
 }

@@ -174,9 +174,11 @@ struct Stats {
     #[schema(value_type = DatabaseName)]
     database: &'static str,
     /// Sequence number of the newest change in the catalog. Null for a key that reaches some videos only.
+    #[schema(minimum = 0)]
     catalog_seq: Option<i64>,
     /// Sequence number of the newest change in the index. Null while the vector engine does not answer, and for a key that
     /// reaches some videos only.
+    #[schema(minimum = 0)]
     index_seq: Option<i64>,
     /// State of the vector engine.
     engine: EngineOut,
@@ -211,7 +213,7 @@ struct SearchedLevel {
     /// The level.
     #[schema(value_type = LevelName)]
     level: String,
-    /// Searchable vectors.
+    /// Number of searchable vectors.
     live: u64,
     /// Bytes of memory for vectors and graph links, mapped files included.
     bytes: u64,
@@ -219,6 +221,7 @@ struct SearchedLevel {
     graph: bool,
     /// Share of the true 10 nearest vectors that a graph search finds, 0 to 1, at the last check. Null before the
     /// first check, and without a graph.
+    #[schema(minimum = 0, maximum = 1)]
     recall_at_10: Option<f64>,
     /// Whether the index held the same spans as the catalog at the last check. Null before the first check.
     keys_equal: Option<bool>,

@@ -16,11 +16,11 @@ use crate::catalog::{LONGEST_NAME, LONGEST_NOTE, MOST_RANGES, ReelRange};
 pub(super) struct RangeBody {
     /// Id of the video.
     video_id: Uuid,
-    /// Start, in seconds.
-    #[schema(minimum = 0)]
+    /// Start, in seconds, 0 to 10000000.
+    #[schema(minimum = 0, maximum = 10_000_000)]
     start: f64,
-    /// End, in seconds, exclusive. May lie after the video's end.
-    #[schema(minimum = 0)]
+    /// End, in seconds, exclusive, 0 to 10000000. May lie after the video's end.
+    #[schema(minimum = 0, maximum = 10_000_000)]
     end: f64,
     /// At most 1000 characters; default none.
     #[serde(default)]

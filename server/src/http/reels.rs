@@ -51,8 +51,10 @@ struct ReelOut {
     /// Its name.
     name: String,
     /// Number of the last change, from 1.
+    #[schema(minimum = 1)]
     version: i64,
     /// Sum of the ranges' lengths, in seconds.
+    #[schema(minimum = 0)]
     duration: f64,
     /// The ranges in order, without those of deleted videos.
     ranges: Vec<RangeBody>,
@@ -108,10 +110,13 @@ struct ReelSummary {
     /// Its name.
     name: String,
     /// Number of the last change, from 1.
+    #[schema(minimum = 1)]
     version: i64,
     /// Sum of the ranges' lengths, in seconds.
+    #[schema(minimum = 0)]
     duration: f64,
     /// Number of ranges.
+    #[schema(minimum = 0)]
     ranges: i64,
     /// Its ETag, for a change.
     etag: String,
@@ -150,6 +155,7 @@ struct ReelPage {
 #[serde(deny_unknown_fields)]
 struct ReelParams {
     /// Items per page, 1 to 1000; default 50.
+    #[param(minimum = 1, maximum = 1000, nullable = false)]
     limit: Option<u32>,
     /// `next_cursor` of the previous page.
     cursor: Option<Uuid>,

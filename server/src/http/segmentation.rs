@@ -59,10 +59,11 @@ struct Params {
     /// Detector of cuts for the policies `hybrid` and `content`. Default `content`.
     #[serde(skip_serializing_if = "Option::is_none")]
     detector: Option<DetectorName>,
-    /// Threshold of the detector. `content`: smallest content score of a cut, 0 to 255; default 27. `adaptive`:
+    /// Threshold of the detector, 0.001 to 255. `content`: smallest content score of a cut; default 27. `adaptive`:
     /// smallest ratio of the score to its surroundings; default 3. `threshold`: brightness below which the picture is
-    /// black, 0 to 255; default 12.
+    /// black; default 12.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0.001, maximum = 255)]
     threshold: Option<f64>,
     /// Weights of the content score, for the detectors `content` and `adaptive`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,8 +79,8 @@ struct Params {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 255)]
     min_content_value: Option<f64>,
-    /// Position of the cut in a fade, for the detector `threshold`: -1 is the start of the fade, 1 its end. Default
-    /// 0.
+    /// Position of the cut in a fade, for the detector `threshold`, -1 to 1: -1 is the start of the fade, 1 its end.
+    /// Default 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = -1, maximum = 1)]
     fade_bias: Option<f64>,
@@ -90,26 +91,31 @@ struct Params {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 100_000)]
     min_scene_frames: Option<u32>,
-    /// Shortest scene in seconds, 0 to the longest clip. Give this or `min_scene_frames`, not both.
+    /// Shortest scene in seconds, 0 to 3600. Give this or `min_scene_frames`, not both.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 3600)]
     min_scene_seconds: Option<f64>,
-    /// Smallest area of a slide change for the policy `hybrid`, in per cent of the picture. Default 1; 0 turns slide
+    /// Smallest area of a slide change for the policy `hybrid`, 0 to 100 per cent of the picture. Default 1; 0 turns slide
     /// changes off. The area is counted in blocks of about a thirtieth of the picture's width.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 100)]
     slide_area_percent: Option<f64>,
-    /// Shortest pause in speech at which the policy `subtitle` cuts, in seconds. Default 0.7.
+    /// Shortest pause in speech at which the policy `subtitle` cuts, in seconds, 0 to 3600. Default 0.7.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 3600)]
     pause_seconds: Option<f64>,
-    /// Length of the clips of the policy `fixed`, in seconds. Default: the longest that the server allows.
+    /// Length of the clips of the policy `fixed`, in seconds, 1 to the longest that the server allows, which is the default.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(exclusive_minimum = 0)]
     every_seconds: Option<f64>,
     /// Shortest clip of the policies `hybrid` (default 0.5) and `subtitle` (default 2), in seconds. At most a quarter
     /// of `max_clip_seconds`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0)]
     min_clip_seconds: Option<f64>,
-    /// Longest clip in seconds. Default: the longest that the server allows.
+    /// Longest clip in seconds, 1 to the longest that the server allows, which is the default.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(exclusive_minimum = 0)]
     max_clip_seconds: Option<f64>,
 }
 

@@ -46,7 +46,7 @@ struct SpaceOut {
     model: String,
     /// The family of models, such as `clip`.
     family: String,
-    /// Values per vector.
+    /// Number of values of a vector.
     dim: usize,
     /// Longest text that the model reads at once, in tokens. 0 if it takes no text.
     max_text_tokens: usize,

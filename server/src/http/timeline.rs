@@ -79,8 +79,9 @@ struct TimelineOut {
     /// The unit that was scored.
     of: GrainName,
     /// Length of a step, in seconds, over 0.
+    #[schema(exclusive_minimum = 0)]
     step: f64,
-    /// The best raw cosine in each step. Null where no vector is stored.
+    /// The best raw cosine in each step, -1 to 1. Null where no vector is stored.
     scores: Vec<Option<f32>>,
 }
 

@@ -83,7 +83,7 @@ struct PartHeaders {
     params(Version, NewHeaders, RepeatKey),
     responses((status = 201, description = "The upload was begun", headers(
         ("Location" = String, description = "Path of the upload"),
-        ("Upload-Offset" = i64, description = "Bytes of the file that have arrived"),
+        ("Upload-Offset" = u64, description = "Bytes of the file that have arrived"),
         ("Upload-Expires" = String, description = "Time after which the upload is gone, an HTTP date"))),
         (status = 400), (status = 408), (status = 409), (status = 412), (status = 413), (status = 415), (status = 422),
         (status = 460), (status = 507)))]
@@ -129,8 +129,8 @@ async fn new_upload(app: &Authorized, headers: &HeaderMap) -> Result<NewPartialU
 #[utoipa::path(head, path = "/v1/uploads/{id}", operation_id = "getUpload", tag = "library",
     params(("id" = Uuid, Path, description = "The upload's id"), Version),
     responses((status = 200, description = "The state of the upload", headers(
-        ("Upload-Offset" = i64, description = "Bytes of the file that have arrived"),
-        ("Upload-Length" = i64, description = "Size of the whole file, in bytes"),
+        ("Upload-Offset" = u64, description = "Bytes of the file that have arrived"),
+        ("Upload-Length" = u64, description = "Size of the whole file, in bytes"),
         ("Upload-Expires" = String, description = "Time after which the upload is gone, an HTTP date"),
         ("Reprise-Video-Id" = Uuid, description = "Id of the video, once the upload is complete"),
         ("Reprise-Job-Id" = Uuid, description = "Id of the job that makes the video searchable"),
@@ -158,7 +158,7 @@ async fn head(app: Authorized, Id(id): Id, headers: HeaderMap) -> Result<Respons
     request_body(content = inline(FileBytes), content_type = "application/offset+octet-stream",
         description = "Bytes of the file"),
     responses((status = 204, description = "The bytes are stored", headers(
-        ("Upload-Offset" = i64, description = "Bytes of the file that have arrived"),
+        ("Upload-Offset" = u64, description = "Bytes of the file that have arrived"),
         ("Upload-Expires" = String, description = "Time after which the upload is gone, an HTTP date"),
         ("Reprise-Video-Id" = Uuid, description = "Id of the video, once the upload is complete"),
         ("Reprise-Job-Id" = Uuid, description = "Id of the job that makes the video searchable"),

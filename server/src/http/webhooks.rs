@@ -181,6 +181,7 @@ struct DeliveryOut {
     /// Time of the next attempt (RFC 3339). Null unless it waits.
     next_attempt_at: Option<String>,
     /// HTTP status of the last answer, 200 to 599. Null: there was none.
+    #[schema(minimum = 200, maximum = 599)]
     status: Option<i64>,
     /// Why the last attempt failed. Null: it did not, or there was none.
     reason: Option<String>,

@@ -106,7 +106,7 @@ struct SpaceFiguresOut {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = EvaluationCutoff)]
 struct CutoffOut {
-    /// The K.
+    /// Number of hits that count, the K: 1 to 1000.
     #[schema(minimum = 1, maximum = 1000)]
     k: u32,
     /// Share of the queries with a relevant range among the first K hits, 0 to 1.
@@ -200,7 +200,7 @@ struct OutcomeOut {
     /// Rank of the first hit that finds a relevant range, from 1. Null if none does.
     #[schema(minimum = 1)]
     rank: Option<u32>,
-    /// Ranks of all hits that find a relevant range, ascending. A range is found once.
+    /// Ranks of all hits that find a relevant range, from 1, ascending. A range is found once.
     ranks: Vec<u32>,
     /// Duration of the search, in milliseconds.
     #[schema(minimum = 0)]

@@ -41,7 +41,7 @@ pub(super) struct EvaluationBody {
     /// `video` a full video finds every range in it.
     #[schema(minimum = 0.01, maximum = 1)]
     min_iou: Option<f64>,
-    /// The K of recall at K and mAP at K: 1 to 10 different numbers, each at most `depth`. Default 1, 5 and 10.
+    /// The K of recall at K and mAP at K: 1 to 10 different numbers, each from 1 to `depth`. Default 1, 5 and 10.
     #[schema(min_items = 1, max_items = 10)]
     cutoffs: Option<Vec<u32>>,
     /// Hits that are looked at for each query, 1 to 1000. Default 100, or the largest cutoff if it is larger.

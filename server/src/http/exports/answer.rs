@@ -30,6 +30,7 @@ pub(super) struct ExportOut {
     #[schema(minimum = 0, maximum = 1)]
     progress: f64,
     /// Estimated seconds left; null unless it is running.
+    #[schema(minimum = 0)]
     eta_s: Option<f64>,
     /// Reason for the failure, the next attempt or the cancellation.
     reason: Option<String>,
@@ -73,8 +74,10 @@ struct MadeRangeOut {
     /// Id of the video.
     video_id: Uuid,
     /// Start in the video, in seconds.
+    #[schema(minimum = 0)]
     start: f64,
     /// End in the video, in seconds, exclusive.
+    #[schema(minimum = 0)]
     end: f64,
 }
 

@@ -172,7 +172,7 @@ impl From<DuplicateBound> for DuplicateBoundOut {
 struct EvidenceOut {
     /// The source.
     source: EvidenceSource,
-    /// Comparable within this source and answer only.
+    /// Raw cosine, or the score of the matching text. Comparable within this source and answer only.
     score: f32,
     /// How far the score stands above the background of this query in this source, in standard deviations of the logarithm of
     /// the distance, 1 - score. The background is the query's scores over up to 1,000 stored spans that the caller may see,
@@ -218,7 +218,7 @@ impl From<Evidence> for EvidenceOut {
 struct GroupOut {
     /// Id of the video.
     video_id: Uuid,
-    /// Score of its best hit. Comparable within one answer only.
+    /// Score of its best hit: a raw cosine, or the fused score of several sources. Comparable within one answer only.
     score: f32,
     /// Its best hits, at most `per_group`.
     results: Vec<Hit>,
@@ -274,12 +274,15 @@ impl From<QueryInfo> for QueryInfoOut {
 struct WeightsOut {
     /// Weight of the frames' embeddings. Default 0 if the model's vocabulary lacks over half of the query's words.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 1_000_000)]
     visual: Option<f32>,
     /// Weight of the subtitles.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 1_000_000)]
     spoken: Option<f32>,
     /// Weight of the text on screen.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 1_000_000)]
     screen: Option<f32>,
 }
 
@@ -295,7 +298,7 @@ impl From<Weights> for WeightsOut {
 struct IndexInfoOut {
     /// The space's readable name.
     space: String,
-    /// Generation of the index.
+    /// Number of the generation of the index.
     generation: u64,
     /// Whether every matching vector was compared.
     exact: bool,
@@ -320,15 +323,20 @@ impl From<IndexInfo> for IndexInfoOut {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Timings)]
 pub(in crate::http) struct TimingsOut {
-    /// Decoding frames of the query's video.
+    /// Decoding frames of the query's video, in milliseconds.
+    #[schema(minimum = 0)]
     decode: f64,
-    /// Encoding the query, with the wait for a worker.
+    /// Encoding the query, with the wait for a worker, in milliseconds.
+    #[schema(minimum = 0)]
     encode: f64,
-    /// Searching the index.
+    /// Searching the index, in milliseconds.
+    #[schema(minimum = 0)]
     search: f64,
-    /// Reading the catalog.
+    /// Reading the catalog, in milliseconds.
+    #[schema(minimum = 0)]
     catalog: f64,
-    /// The whole search.
+    /// The whole search, in milliseconds.
+    #[schema(minimum = 0)]
     total: f64,
 }
 

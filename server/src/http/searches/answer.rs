@@ -173,7 +173,7 @@ impl From<JudgedHit> for LoggedHit {
 struct LoggedEvidence {
     /// The source.
     source: EvidenceSource,
-    /// Comparable within this source and search only.
+    /// Raw cosine, or the score of the matching text. Comparable within this source and search only.
     score: f64,
     /// Place in the source's own ranking, from 1.
     #[schema(minimum = 1)]
