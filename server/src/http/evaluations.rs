@@ -2,6 +2,7 @@
 
 mod answer;
 mod body;
+mod forms;
 
 use std::sync::Arc;
 

@@ -2,6 +2,7 @@
 
 mod answer;
 mod body;
+mod forms;
 
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ use crate::catalog::NewExport;
 use crate::storage::StoredFile;
 use answer::{ExportOut, ExportPage};
 use body::ExportBody;
+use forms::ExportForms;
 
 /// Routes of `/v1/exports`.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -44,7 +46,7 @@ struct ExportParams {
 /// Starts an export: a film, an edit list, a table or chapters of a reel, of a search or of ranges.
 ///
 /// The export is a job of the same id, which `/v1/jobs/{id}` shows, cancels and retries.
-#[utoipa::path(post, path = "/v1/exports", operation_id = "createExport", tag = "exports", request_body = ExportBody,
+#[utoipa::path(post, path = "/v1/exports", operation_id = "createExport", tag = "exports", request_body = ExportForms,
     responses((status = 202, body = ExportOut), (status = 404), (status = 409),
         (status = 422), (status = 424), (status = 429)))]
 async fn create(

@@ -77,7 +77,15 @@ fn check_properties(name: &str, schema: &Value) {
 #[test]
 fn forms_of_a_query_have_titles() {
     let file = contract();
-    for name in ["Query", "SearchRequest", "EmbeddingInput", "Filter"] {
+    for name in [
+        "Query",
+        "SearchRequest",
+        "EmbeddingInput",
+        "Filter",
+        "NewEvaluationQuery",
+        "RelevantRange",
+        "NewExport",
+    ] {
         let forms = file["components"]["schemas"][name]["oneOf"].as_array().unwrap();
         for form in forms {
             let form = form["$ref"].as_str().unwrap().trim_start_matches('#');

@@ -9,8 +9,9 @@ use uuid::Uuid;
 
 use super::super::error::ApiError;
 use super::super::extract;
-use super::super::search::{ClipBody, FilterForms, some_text};
+use super::super::search::{ClipBody, some_text};
 use super::super::{ranges, searches};
+use super::forms::QueryForms;
 use crate::app::Authorized;
 use crate::catalog::{
     EvaluationQuery, Filter, JudgedQueries, MOST_EVALUATED, MOST_RELEVANT, NewEvaluation, VideoRange,
@@ -48,7 +49,7 @@ pub(super) struct EvaluationBody {
     #[schema(minimum = 1, maximum = 1000)]
     depth: Option<u32>,
     /// 1 to 10000 queries, with at most 100000 relevant ranges together.
-    #[schema(min_items = 1, max_items = 10_000)]
+    #[schema(value_type = Option<Vec<QueryForms>>, min_items = 1, max_items = 10_000)]
     queries: Option<Vec<QueryBody>>,
     /// Takes the queries from the query log, as they are now.
     from_feedback: Option<FeedbackBody>,
@@ -62,46 +63,26 @@ pub(super) enum EvaluatedLevel {
     Video,
 }
 
-/// A query with what it should find. It has exactly one of `text`, `clip` and `clip_id`.
-#[derive(Debug, Deserialize, ToSchema)]
+/// A query with what it should find. It has exactly one of `text`, `clip` and `clip_id`. `forms` describes it.
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[schema(as = NewEvaluationQuery)]
 struct QueryBody {
-    /// A name for it, 1 to 200 characters.
-    #[schema(min_length = 1, max_length = 200)]
     label: Option<String>,
-    /// Searches by this text, not only white space.
-    #[schema(min_length = 1, pattern = r"\S")]
     text: Option<String>,
-    /// Searches by a time range of a stored video.
     clip: Option<ClipBody>,
-    /// Searches by a stored clip.
     clip_id: Option<Uuid>,
-    /// Text that describes a change to the clip, not only white space.
-    #[schema(min_length = 1, pattern = r"\S")]
     modification: Option<String>,
-    /// Finds only videos and clips that match.
-    #[schema(value_type = Option<FilterForms>)]
     filter: Option<Value>,
-    /// What it should find, at least one. Clips are stored as their time ranges: they may be cut anew.
-    #[schema(min_items = 1)]
     relevant: Vec<RelevantBody>,
 }
 
-/// What a query should find: a clip, a time range of a video, or all of a video (`video_id` alone).
-#[derive(Debug, Deserialize, ToSchema)]
+/// What a query should find: a clip, a time range of a video, or all of a video (`video_id` alone). `forms` describes it.
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[schema(as = RelevantRange)]
 struct RelevantBody {
-    /// Id of a clip. Stands alone.
     clip_id: Option<Uuid>,
-    /// Id of a video.
     video_id: Option<Uuid>,
-    /// Start, in seconds, 0 to 10000000.
-    #[schema(minimum = 0, maximum = 10_000_000)]
     start: Option<f64>,
-    /// End, in seconds, exclusive, 0 to 10000000.
-    #[schema(minimum = 0, maximum = 10_000_000)]
     end: Option<f64>,
 }
 

@@ -13,30 +13,18 @@ use crate::app::Authorized;
 use crate::catalog::{CatalogError, MOST_RANGES, ReelRange};
 use crate::exports::{Cut, ExportRequest, Files, Format, MOST_EVENTS};
 
-/// A request for an export: of exactly one of `reel_id`, `search` and `ranges`.
-#[derive(Debug, Deserialize, ToSchema)]
+/// A request for an export: of exactly one of `reel_id`, `search` and `ranges`. `forms` describes it.
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[schema(as = NewExport)]
 pub(super) struct ExportBody {
-    /// Its format.
     format: FormatName,
-    /// Exports the ranges of a reel, as they are now.
     reel_id: Option<Uuid>,
-    /// Exports the results of a search, as they are now, best first: its first page of at most `limit`.
-    #[schema(value_type = Option<super::super::search::SearchForms>)]
     search: Option<SearchBody>,
-    /// Exports 1 to 1000 ranges, in order.
     ranges: Option<Vec<RangeBody>>,
-    /// Title and file name, 1 to 200 characters. Default: the reel's name, or `export`.
     title: Option<String>,
-    /// For `mp4`. Default `exact`.
     cut: Option<CutName>,
-    /// For `mp4`. Default `one`.
     files: Option<FilesName>,
-    /// Frames per second: `23.976`, `24`, `25`, `29.97`, `30`, `50`, `59.94` or `60`. Default: that of the first video, or
-    /// the next higher one.
     frame_rate: Option<String>,
-    /// Whether timecode at 29.97 and 59.94 drops numbers to follow the clock. Default true. Not for `mp4` and `vtt`.
     drop_frame: Option<bool>,
 }
 
@@ -65,7 +53,7 @@ pub(super) enum FormatName {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = ExportCut)]
-enum CutName {
+pub(super) enum CutName {
     /// Encoded anew, exact to the frame.
     Exact,
     /// Copied, from the key frame before the start to the one after the end. The answer has the real times.
@@ -76,7 +64,7 @@ enum CutName {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = ExportFiles)]
-enum FilesName {
+pub(super) enum FilesName {
     /// One film of all ranges.
     One,
     /// A film for each range, with its own size and rate, in a zip.
