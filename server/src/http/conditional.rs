@@ -67,10 +67,11 @@ pub(super) fn has_condition(request: &HeaderMap) -> bool {
 /// 412 if it names other versions only.
 pub(super) fn check<T: Serialize>(request: &HeaderMap, entity: &T) -> Result<(), ApiError> {
     let json = serde_json::to_vec(entity).map_err(ApiError::internal)?;
-    if !has_condition(request) || names(request, &header::IF_MATCH, &tag_of(&json)) {
+    let tag = tag_of(&json);
+    if !has_condition(request) || names(request, &header::IF_MATCH, &tag) {
         return Ok(());
     }
-    Err(ApiError::changed())
+    Err(ApiError::changed().now(tag))
 }
 
 /// The ETag of an entity, with its quotes.

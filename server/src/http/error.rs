@@ -29,6 +29,8 @@ pub(super) struct ApiError {
     errors: Vec<FieldError>,
     retry_after_s: Option<u64>,
     job: Option<Uuid>,
+    /// The ETag of the present version.
+    etag: Option<String>,
 }
 
 /// One fault of the request.
@@ -65,7 +67,8 @@ pub(super) struct Problem {
 
 impl ApiError {
     fn new(status: StatusCode, title: &'static str, detail: impl Into<String>) -> ApiError {
-        ApiError { status, title, detail: detail.into(), errors: Vec::new(), retry_after_s: None, job: None }
+        let detail = detail.into();
+        ApiError { status, title, detail, errors: Vec::new(), retry_after_s: None, job: None, etag: None }
     }
 
     pub(super) fn unreadable(detail: impl Into<String>) -> ApiError {
@@ -98,6 +101,11 @@ impl ApiError {
     /// The same error, with the failed job that lists the refused file.
     pub(super) fn of_job(self, job: Option<Uuid>) -> ApiError {
         ApiError { job, ..self }
+    }
+
+    /// The same error with the ETag of the present version.
+    pub(super) fn now(self, etag: String) -> ApiError {
+        ApiError { etag: Some(etag), ..self }
     }
 
     /// The detail, if a file was too large.
@@ -481,12 +489,16 @@ impl Problem {
 
 fn problem(error: ApiError, instance: String, request_id: &str) -> Response {
     let (status, retry_after_s) = (error.status, error.retry_after_s);
+    let etag = error.etag.as_deref().and_then(|etag| HeaderValue::from_str(etag).ok());
     let json = serde_json::to_vec(&Problem::of(error, instance, request_id)).unwrap_or_default();
     let mut response = (status, json).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
     if let Some(seconds) = retry_after_s {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if let Some(etag) = etag {
+        headers.insert(header::ETAG, etag);
     }
     if status == StatusCode::UNAUTHORIZED {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

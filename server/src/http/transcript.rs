@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -19,8 +19,8 @@ use super::names::{BoxOut, TrackKindName};
 use super::search::seconds;
 use super::videos::found;
 use crate::app::{App, Authorized};
-use crate::catalog::{Cue, CueKind, Track, TranscriptPart};
-use crate::library::Library;
+use crate::catalog::{Cue, CueKind, LineChange, Track, TranscriptPart};
+use crate::library::{Library, LibraryError};
 use crate::subtitles::language;
 
 /// Most characters of a line.
@@ -69,6 +69,20 @@ struct TranscriptLine {
     /// Where a line of kind `ocr` stands on screen.
     #[serde(rename = "box", skip_serializing_if = "Option::is_none")]
     region: Option<BoxOut>,
+    /// Its ETag, which names its text, for a correction. A passage has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    etag: Option<String>,
+}
+
+/// What a correction changes of a line, and no other correction: one of another line changes the track.
+#[derive(Serialize)]
+struct State<'a> {
+    id: Uuid,
+    text: &'a str,
+}
+
+fn etag(cue: &Cue) -> Result<String, ApiError> {
+    conditional::tag(&State { id: cue.id, text: &cue.line.text })
 }
 
 impl TranscriptLine {
@@ -78,7 +92,24 @@ impl TranscriptLine {
         let at = |ms: i64| seconds((ms - offset_ms).max(0));
         let (start, end) = (at(cue.line.start_ms), at(cue.line.end_ms));
         let (text, region) = (cue.line.text, cue.region.map(BoxOut::from));
-        TranscriptLine { id: cue.id, start, end, text, kind, language, provenance, machine, region }
+        TranscriptLine {
+            id: cue.id,
+            start,
+            end,
+            text,
+            kind,
+            language,
+            provenance,
+            machine,
+            region,
+            etag: None,
+        }
+    }
+
+    /// A line that can be corrected.
+    fn of_track(cue: Cue, offset_ms: i64) -> Result<TranscriptLine, ApiError> {
+        let etag = Some(etag(&cue)?);
+        Ok(TranscriptLine { etag, ..TranscriptLine::new(cue, offset_ms) })
     }
 }
 
@@ -167,7 +198,11 @@ async fn transcript(
         false => view.transcript(id, &part, limit).await?,
     };
     let next_cursor = super::next_cursor(&lines, limit, |cue| format!("{}.{}", cue.line.start_ms, cue.id));
-    let items = lines.into_iter().map(|cue| TranscriptLine::new(cue, offset_ms)).collect();
+    let line = |cue| match by_passage {
+        true => Ok(TranscriptLine::new(cue, offset_ms)),
+        false => TranscriptLine::of_track(cue, offset_ms),
+    };
+    let items = lines.into_iter().map(line).collect::<Result<_, ApiError>>()?;
     conditional::answer(&headers, &TranscriptPage { items, next_cursor })
 }
 
@@ -199,6 +234,7 @@ struct Correction {
 }
 
 impl Correction {
+    /// The text as it is stored.
     fn checked(self) -> Result<String, ApiError> {
         // A blank row would end the cue in a subtitle file.
         let rows = self.text.split(['\r', '\n']).map(str::trim).filter(|row| !row.is_empty());
@@ -214,20 +250,46 @@ impl Correction {
 /// Corrects a line: replaces its text. Its new words are searchable at once.
 ///
 /// Times and id stay. The track counts as a person's from then on, also one that a program wrote: `machine` is false,
-/// `provenance` ends in `, corrected`, and no transcription replaces it. `line` is the id of a cue, not of a passage.
+/// `provenance` ends in `, corrected`, and no transcription replaces it. `line` is the id of a cue, not of a passage. With
+/// `If-Match` the correction holds for a text that the line still has; `etag` of a line names it.
 #[utoipa::path(patch, path = "/v1/videos/{id}/transcript/{line}", operation_id = "correctLine", tag = "subtitles",
-    params(("id" = Uuid, Path, description = "The video's id"), ("line" = Uuid, Path, description = "The line's id")),
-    request_body = Correction, responses((status = 200, body = TranscriptLine)))]
+    params(("id" = Uuid, Path, description = "The video's id"), ("line" = Uuid, Path, description = "The line's id"), conditional::IfMatch),
+    request_body = Correction,
+    responses((status = 200, body = TranscriptLine, headers(("etag" = String, description = "Its text, for If-Match"))),
+        (status = 412)))]
 async fn correct(
     app: Authorized,
     path: LinePath,
+    headers: HeaderMap,
     Json(body): Json<Correction>,
-) -> Result<axum::Json<TranscriptLine>, ApiError> {
+) -> Result<Corrected, ApiError> {
     let text = body.checked()?;
     let video = found(app.view().video(path.video).await?, path.video)?;
     let of_file = video.facts.map_or(0, |facts| facts.media_offset_ms);
-    let cue = Library::of(&app).correct_line(path.video, path.line, &text).await?;
-    Ok(axum::Json(TranscriptLine::new(cue, of_file)))
+    let change = LineChange { text, expected: expected(&app, &path, &headers).await? };
+    let cue = Library::of(&app).correct_line(path.video, path.line, &change).await?;
+    let tag = [(header::ETAG, etag(&cue)?)];
+    Ok((tag, axum::Json(TranscriptLine::of_track(cue, of_file)?)))
+}
+
+/// A corrected line with its ETag.
+type Corrected = ([(header::HeaderName, String); 1], axum::Json<TranscriptLine>);
+
+/// The text that a correction is for; `None`: any.
+///
+/// # Errors
+/// 412 if `If-Match` names another one, 404 if there is no such line.
+async fn expected(
+    app: &Authorized,
+    path: &LinePath,
+    headers: &HeaderMap,
+) -> Result<Option<String>, ApiError> {
+    if !conditional::has_condition(headers) {
+        return Ok(None);
+    }
+    let cue = app.view().line(path.video, path.line).await?.ok_or(LibraryError::NoLine(path.line))?;
+    conditional::check(headers, &State { id: cue.id, text: &cue.line.text })?;
+    Ok(Some(cue.line.text))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::{Library, LibraryError};
-use crate::catalog::{Cue, CueKind, Subtitles, Track};
+use crate::catalog::{Cue, CueKind, LineChange, Subtitles, Track};
 use crate::subtitles;
 
 /// Parses a subtitle file; detects SubRip or WebVTT by its content.
@@ -38,9 +38,15 @@ impl Library<'_> {
     /// Replaces the text of a line. Its track counts as a person's from then on, and no transcription replaces it.
     ///
     /// # Errors
-    /// [`LibraryError::NoLine`].
-    pub async fn correct_line(&self, video: Uuid, line: Uuid, text: &str) -> Result<Cue, LibraryError> {
-        let corrected = self.app.view().correct_line(video, line, text).await?;
+    /// [`LibraryError::NoLine`]; [`CatalogError::Stale`](crate::catalog::CatalogError::Stale) if it has another text than the
+    /// change expects.
+    pub async fn correct_line(
+        &self,
+        video: Uuid,
+        line: Uuid,
+        change: &LineChange,
+    ) -> Result<Cue, LibraryError> {
+        let corrected = self.app.view().correct_line(video, line, change).await?;
         let corrected = corrected.ok_or(LibraryError::NoLine(line))?;
         self.subtitles_changed(video).await?;
         Ok(corrected)

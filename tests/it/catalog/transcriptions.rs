@@ -1,8 +1,8 @@
 //! Transcriptions: requested, kept window by window, stored as tracks below a person's; and lines that people correct.
 
 use reprise_server::catalog::{
-    Catalog, CatalogError, CueKind, CueQuery, JobState, Leased, Line, NewTranscription, Subtitles, Track,
-    Transcript, TranscriptPart, TranscriptWindow, Video, WindowsOf,
+    Catalog, CatalogError, CueKind, CueQuery, JobState, Leased, Line, LineChange, NewTranscription,
+    Subtitles, Track, Transcript, TranscriptPart, TranscriptWindow, Video, WindowsOf,
 };
 use reprise_server::terms::Level;
 use serde_json::json;
@@ -162,6 +162,10 @@ async fn a_machines_track_replaces_those_of_machines_alone(opened: &Opened) {
     assert_eq!(tracks(catalog, &of).await, [shown("de", "a.srt", false), shown("fr", "a.srt", false)]);
 }
 
+fn change(text: &str) -> LineChange {
+    LineChange { text: text.to_owned(), expected: None }
+}
+
 async fn a_corrected_line_keeps_its_place_and_makes_the_track_a_persons(opened: &Opened) {
     let catalog = &*opened.catalog;
     let view = catalog.view(ALL);
@@ -174,7 +178,8 @@ async fn a_corrected_line_keeps_its_place_and_makes_the_track_a_persons(opened: 
     let before = view.cues(of.id, None, 10).await.unwrap();
     let wrong = &before[1];
     let text = "a harmonica\n\"é\"";
-    let now = view.correct_line(of.id, wrong.id, text).await.unwrap().unwrap();
+    let now = view.correct_line(of.id, wrong.id, &change(text)).await.unwrap().unwrap();
+    assert_eq!(view.line(of.id, wrong.id).await.unwrap().as_ref(), Some(&now));
     assert_eq!((now.id, now.line.start_ms, now.line.end_ms), (wrong.id, 2075, 3075));
     let after = view.cues(of.id, None, 10).await.unwrap();
     let texts: Vec<&str> = after.iter().map(|cue| cue.line.text.as_str()).collect();
@@ -186,12 +191,19 @@ async fn a_corrected_line_keeps_its_place_and_makes_the_track_a_persons(opened: 
     assert_eq!(passages.len(), 1, "{passages:?}");
     assert!(passages[0].line.text.contains("harmonica"), "{passages:?}");
 
-    view.correct_line(of.id, wrong.id, "a tuba").await.unwrap().unwrap();
+    view.correct_line(of.id, wrong.id, &change("a tuba")).await.unwrap().unwrap();
     assert_eq!(tracks(catalog, &of).await, [shown("en", "whisper, corrected", false)], "it is said once");
     let in_english = NewTranscription { language: Some("en".to_owned()), replace: true };
     check_conflict(view.transcribe(of.id, &in_english).await, "a person's subtitles in `en`");
     let other = ready(catalog, "b").await;
     for (video, line) in [(of.id, Uuid::now_v7()), (other.id, wrong.id), (Uuid::now_v7(), wrong.id)] {
-        assert_eq!(view.correct_line(video, line, "x").await.unwrap(), None);
+        assert_eq!(view.correct_line(video, line, &change("x")).await.unwrap(), None);
+        assert_eq!(view.line(video, line).await.unwrap(), None);
     }
+    let expecting = |text: &str| LineChange { expected: Some(text.to_owned()), ..change("a flute") };
+    let stale = view.correct_line(of.id, wrong.id, &expecting("a harmonica")).await;
+    assert!(matches!(stale, Err(CatalogError::Stale)), "{stale:?}");
+    assert_eq!(view.line(of.id, wrong.id).await.unwrap().unwrap().line.text, "a tuba");
+    let expected = view.correct_line(of.id, wrong.id, &expecting("a tuba")).await.unwrap();
+    assert_eq!(expected.unwrap().line.text, "a flute");
 }

@@ -92,6 +92,36 @@ async fn a_change_holds_for_the_version_that_it_names() {
     let library = Library::start().await;
     check_change(&library, VIDEO, [json!({"title": "One"}), json!({"title": "Two"})]).await;
     check_change(&library, CLIP, [json!({"metadata": {"a": 1}}), json!({"metadata": {"a": 2}})]).await;
+    a_correction_holds_for_the_text_that_it_names(&library).await;
+}
+
+async fn a_correction_holds_for_the_text_that_it_names(library: &Library) {
+    let transcript = format!("{VIDEO}/transcript");
+    let line = library.get(&transcript).await["items"][0].clone();
+    let path = format!("{transcript}/{}", line["id"].as_str().unwrap());
+    let (one, two) = (json!({"text": "one"}), json!({"text": "two"}));
+    let patch = |body: &Value, tag: &str| library.request("PATCH", &path).header("if-match", tag).json(body);
+    let old = line["etag"].as_str().unwrap();
+    let changed = patch(&one, old).send().await.unwrap();
+    let new = header(&changed, "etag").unwrap();
+    let changed: Value = changed.json().await.unwrap();
+    assert_eq!((&changed["text"], &changed["etag"]), (&json!("one"), &json!(new)));
+    assert_eq!(library.get(&transcript).await["items"][0], changed);
+    check_stale(library, patch(&two, old), &new).await;
+    assert_eq!(library.get(&transcript).await["items"][0]["text"], "one", "a refused change changes nothing");
+    for request in [patch(&two, &format!("\"other\", {new}")), patch(&one, "*")] {
+        assert_eq!(request.send().await.unwrap().status(), 200);
+    }
+    assert_eq!(library.request("PATCH", &path).json(&two).send().await.unwrap().status(), 200);
+    let passages = library.get(&format!("{transcript}?unit=passage")).await;
+    assert!(passages["items"][0]["text"].is_string() && passages["items"][0]["etag"].is_null(), "{passages}");
+}
+
+/// The refusal of a change for a version that is gone tells the version that is there.
+async fn check_stale(library: &Library, request: reqwest::RequestBuilder, now: &str) {
+    let refused = request.try_clone().unwrap().send().await.unwrap();
+    assert_eq!(header(&refused, "etag").as_deref(), Some(now));
+    library.server.refused(request, 412).await;
 }
 
 async fn check_change(library: &Library, path: &str, [one, two]: [Value; 2]) {
@@ -102,7 +132,7 @@ async fn check_change(library: &Library, path: &str, [one, two]: [Value; 2]) {
     assert_eq!(changed.status(), 200, "{path}");
     let new = header(&changed, "etag").unwrap();
     assert_ne!(old, new, "{path}");
-    library.server.refused(patch(&two, &old), 412).await;
+    check_stale(library, patch(&two, &old), &new).await;
     let (name, value) = one.as_object().unwrap().iter().next().unwrap();
     assert_eq!(&library.get(path).await[name], value, "{path}: a refused change changes nothing");
     assert_eq!(patch(&two, &format!("\"other\", {new}")).send().await.unwrap().status(), 200, "{path}");

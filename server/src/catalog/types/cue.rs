@@ -103,6 +103,16 @@ pub struct Cue {
     pub region: Option<CueBox>,
 }
 
+/// A correction of a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineChange {
+    /// The new text, without markup.
+    pub text: String,
+    /// The text that the change expects. If the line has another one, nothing changes
+    /// ([`CatalogError::Stale`](crate::catalog::CatalogError::Stale)). `None`: the change holds for any text.
+    pub expected: Option<String>,
+}
+
 /// A part of a transcript. Empty fields limit nothing.
 #[derive(Debug, Clone, Default)]
 pub struct TranscriptPart {

@@ -33,7 +33,7 @@ const PROBLEMS: [(u16, &str, &str); 21] = [
     (
         412,
         "Changed",
-        "It is not the version that the request names; read it again. Of an upload: `Tus-Resumable` is not 1.0.0",
+        "It is not the version that the request names; read it again. `ETag`, where it is sent, names the present one. Of an upload: `Tus-Resumable` is not 1.0.0",
     ),
     (413, "TooLarge", "The body is larger than the server takes"),
     (415, "WrongType", "The content type is wrong, or the file is no video that can be decoded"),
@@ -130,6 +130,7 @@ pub(super) fn problems() -> Value {
         let mut headers = vec![("X-Request-Id", "RequestId")];
         match status {
             401 => headers.push(("WWW-Authenticate", "Authenticate")),
+            412 => headers.push(("ETag", "ETag")),
             429 | 503 => headers.push(("Retry-After", "RetryAfter")),
             _ => {}
         }

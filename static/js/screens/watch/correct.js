@@ -42,7 +42,7 @@ async function store(transcript, line, text, isUndo = false) {
   const before = line.text;
   try {
     /** @type {Line} */
-    const stored = await patch(`/v1/videos/${transcript.video.id}/transcript/${line.id}`, { json: { text } });
+    const stored = await patch(`/v1/videos/${transcript.video.id}/transcript/${line.id}`, { json: { text }, headers: { 'If-Match': line.etag ?? '*' } });
     if (!isUndo) toasts.show('Corrected the line.', { undo: () => store(transcript, line, before, true) });
     show(transcript, line, stored);
   } catch (error) {
