@@ -13,6 +13,15 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+/// A film of a variable rate: frames 0 to 49 of 25 a second, then every fifth one.
+const VARIABLE: Numbered = Numbered {
+    rate: "25",
+    frames: 80,
+    size: "192x108",
+    sound: false,
+    more: &["-vf", "select='lt(n,50)+not(mod(n,5))'", "-vsync", "vfr"],
+};
+
 /// A server with a folder for films.
 struct Studio {
     folder: TempDir,

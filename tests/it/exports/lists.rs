@@ -8,7 +8,7 @@ use reprise_tests::numbered::Numbered;
 use reprise_tests::skip;
 use serde_json::{Value, json};
 
-use super::{Exported, Studio, at, named, range};
+use super::{Exported, Studio, VARIABLE, at, named, range};
 
 /// Reads a list and prints, for each track, its kind and its clips: name, start, duration, rate.
 const READ: &str = r#"
@@ -97,12 +97,45 @@ async fn other_programs_read_the_same_times() {
     }
 }
 
+/// Frames of a variable rate have no numbers of their own: lists count them at the list's rate.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_programs_read_the_same_times_of_a_variable_rate() {
+    let Some(python) = python() else { return };
+    let studio = Studio::open();
+    let video = studio.film("variable.mp4", VARIABLE).await;
+    assert_eq!(studio.server.get(&format!("/v1/videos/{video}")).await.1["variable_frame_rate"], true);
+    // Where frames are even, over the change, and where they are far apart.
+    let asked = [(0.0, 1.2), (1.6, 4.0), (6.0, 6.2)];
+    let ranges = asked.map(|(start, end)| range(&video, start, end));
+    for (name, rate) in [("25", (25, 1)), ("29.97", (30_000, 1001)), ("59.94", (60_000, 1001))] {
+        for kind in ["edl", "otio", "fcpxml"] {
+            let request = json!({"format": kind, "frame_rate": name, "ranges": ranges});
+            let Exported { answer, file } = studio.export(&request).await;
+            assert_eq!(answer["frame_rate"], name, "{kind}");
+            let found = seconds(&read(&python, kind, rate, &file));
+            check_spans(&found, &asked, rate, &format!("{kind} of a variable rate at {name}"));
+        }
+    }
+    let usual = studio.export(&json!({"format": "otio", "ranges": ranges})).await;
+    // 80 frames in 8 s: the next rate of editing programs.
+    assert_eq!(usual.answer["frame_rate"], "23.976");
+    let found = seconds(&read(&python, "otio", (24_000, 1001), &usual.file));
+    check_spans(&found, &asked, (24_000, 1001), "otio of a variable rate at its usual one");
+}
+
 /// Checks times within one frame.
 fn check_times(found: &[(f64, f64)], asked: &[(i64, i64)], rate: (i64, i64), what: &str) {
     let frame = rate.1 as f64 / rate.0 as f64;
+    let asked: Vec<(f64, f64)> =
+        asked.iter().map(|&(first, end)| (first as f64 * frame, end as f64 * frame)).collect();
+    check_spans(found, &asked, rate, what);
+}
+
+/// Checks starts and durations in seconds against starts and ends, within one frame.
+fn check_spans(found: &[(f64, f64)], asked: &[(f64, f64)], rate: (i64, i64), what: &str) {
+    let frame = rate.1 as f64 / rate.0 as f64;
     assert_eq!(found.len(), asked.len(), "{what}");
     for ((start, duration), (first, end)) in found.iter().zip(asked) {
-        let (first, end) = (*first as f64 * frame, *end as f64 * frame);
         // The adapter of FCPXML counts whole frames a second: 29 for 29.97.
         let frame = frame * 1.04;
         assert!((start - first).abs() <= frame, "{what}: starts at {start}, not {first}");
