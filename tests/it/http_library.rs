@@ -56,7 +56,11 @@ async fn videos_are_added_once_per_content_and_once_per_key() {
     );
     assert_eq!(again["duplicate"], false, "the answer of the first request");
     let (status, other) = add_with_key(&server, &file, "one", &json!({"a": 2})).await;
-    assert_eq!(status, 409, "{other}");
+    assert_eq!(
+        (status.as_u16(), &other["errors"][0]["pointer"]),
+        (409, &json!("Idempotency-Key")),
+        "{other}"
+    );
     let (status, duplicate) = add_with_key(&server, &file, "two", &json!({"a": 2})).await;
     assert_eq!(
         (status.as_u16(), &duplicate["video"]["id"], &duplicate["duplicate"]),

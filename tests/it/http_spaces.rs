@@ -357,15 +357,16 @@ async fn a_model_or_a_move_that_can_not_be_is_refused_and_changes_nothing() {
         assert!(problem["detail"].as_str().unwrap().contains(says), "{body}: {problem}");
     }
     let name = before["items"][0]["name"].as_str().unwrap();
-    for (space, body, status) in [
-        ("nothing", json!({"for": ["text"]}), 404),
-        (name, json!({"for": []}), 422),
-        (name, json!({"for": ["smell"]}), 422),
-        (name, json!({"for": ["text", "spoken"]}), 409),
-        (name, json!({}), 422),
+    for (space, body, status, pointer) in [
+        ("nothing", json!({"for": ["text"]}), 404, "id"),
+        (name, json!({"for": []}), 422, "/for"),
+        (name, json!({"for": ["smell"]}), 422, "/for/0"),
+        (name, json!({"for": ["text", "spoken"]}), 409, "/for"),
+        (name, json!({}), 422, ""),
     ] {
         let request = server.request("POST", &format!("/v1/spaces/{space}/activate"));
-        server.refused(request.json(&body), status).await;
+        let problem = server.refused(request.json(&body), status).await;
+        assert_eq!(problem["errors"][0]["pointer"], pointer, "{body}: {problem}");
     }
     assert_eq!(server.get("/v1/spaces").await.1, before);
 }

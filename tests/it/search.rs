@@ -277,6 +277,7 @@ async fn a_composed_query_lies_between_clip_and_text(library: &Library) {
         .refused(request.json(&json!({"query": query, "fusion": {"mode": "combiner"}})), 409)
         .await;
     assert!(problem["detail"].as_str().unwrap().contains("average"), "{problem}");
+    assert_eq!(problem["errors"][0]["pointer"], "/fusion/mode", "{problem}");
 }
 
 async fn filters_act_inside_the_search(library: &Library) {

@@ -79,11 +79,17 @@ async fn wrong_requests_are_problems() {
     let other = "/v1/uploads/01890000-0000-7000-8000-000000000000";
     it.server.refused(it.part(other, 0, b"x"), 404).await;
     it.server.refused(it.request("DELETE", other), 404).await;
-    it.server.refused(it.request("PATCH", &path).header("upload-offset", 0).body("x"), 415).await;
-    it.server.refused(it.part(&path, 1, b"x"), 409).await;
     it.server.refused(it.part(&path, 0, &[0; 101]), 413).await;
-    it.server.refused(it.part(&path, 0, b"x").header("upload-checksum", "md5 eA=="), 400).await;
-    it.server.refused(it.part(&path, 0, b"x").header("upload-checksum", "sha1 eA=="), 422).await;
+    let sum = |sum: &str| it.part(&path, 0, b"x").header("upload-checksum", sum);
+    for (request, status, pointer) in [
+        (it.request("PATCH", &path).header("upload-offset", 0).body("x"), 415, "Content-Type"),
+        (it.part(&path, 1, b"x"), 409, "Upload-Offset"),
+        (sum("md5 eA=="), 400, "Upload-Checksum"),
+        (sum("sha1 eA=="), 422, "Upload-Checksum"),
+    ] {
+        let problem = it.server.refused(request, status).await;
+        assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
+    }
     it.server.refused(it.request("POST", &path), 405).await;
     assert_eq!(it.offset(&path).await, Some(0));
     it.begin(9).await;
