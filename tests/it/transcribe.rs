@@ -80,11 +80,12 @@ impl Bed {
         self.server.job_end(answer["job"]["id"].as_str().unwrap()).await
     }
 
-    /// Asks for a transcription that must be refused.
-    async fn refused(&self, video: &Value, body: Value, status: u16, why: &str) {
+    /// Asks for a transcription that must be refused. Returns the place of the fault.
+    async fn refused(&self, video: &Value, body: Value, status: u16, why: &str) -> Value {
         let path = format!("/v1/videos/{}/transcribe", id(video));
         let problem = self.server.refused(self.server.request("POST", &path).json(&body), status).await;
         assert!(problem["detail"].as_str().unwrap().contains(why), "{why}: {problem}");
+        problem["errors"][0]["pointer"].clone()
     }
 
     async fn put(&self, video: &Value, language: &str, text: &str) {
@@ -151,9 +152,13 @@ async fn a_persons_subtitles_outrank_what_a_machine_hears() {
     let bed = Bed::start(&[]);
     let video = bed.server.ingest(&bed.film("a.mp4", 6, &[said(1.0, 3.0, 0)])).await;
     bed.transcribed(&video).await;
-    bed.refused(&video, json!({}), 409, "by whisper-large: send \"replace\": true").await;
-    bed.refused(&video, json!({"language": "english"}), 422, "language tag").await;
-    bed.refused(&video, json!({"languages": "en"}), 422, "languages").await;
+    for (body, status, why, place) in [
+        (json!({}), 409, "by whisper-large: send \"replace\": true", "/replace"),
+        (json!({"language": "english"}), 422, "language tag", "/language"),
+        (json!({"languages": "en"}), 422, "languages", "/languages"),
+    ] {
+        assert_eq!(bed.refused(&video, body, status, why).await, place);
+    }
 
     bed.service.speaks("german");
     assert_eq!(note(&bed.ask(&video, json!({"replace": true})).await), "");
@@ -163,8 +168,8 @@ async fn a_persons_subtitles_outrank_what_a_machine_hears() {
     // A correction: from then on the track is a person's.
     bed.put(&video, "de", "WEBVTT\n\n00:01.000 --> 00:03.000\nWillkommen zurück\n").await;
     assert_eq!(bed.lines(&video).await, [(1.0, "Willkommen zurück".to_owned())]);
-    bed.refused(&video, json!({"language": "de-AT", "replace": true}), 409, "a person's subtitles in `de`")
-        .await;
+    let asked = json!({"language": "de-AT", "replace": true});
+    assert_eq!(bed.refused(&video, asked, 409, "a person's subtitles in `de`").await, "/language");
     let job = bed.ask(&video, json!({})).await;
     assert!(note(&job).contains("a person's subtitles in `de` (upload) stay"), "{job}");
     assert_eq!(bed.lines(&video).await, [(1.0, "Willkommen zurück".to_owned())]);
@@ -275,7 +280,7 @@ async fn a_transcription_is_cancelled_and_goes_on_where_it_stopped() {
     bed.service.until_asked(2);
     let job = bed.job(&video).await;
     assert_eq!(job["state"], "running", "{job}");
-    bed.refused(&video, json!({}), 409, "being transcribed").await;
+    assert_eq!(bed.refused(&video, json!({}), 409, "being transcribed").await, Value::Null);
     let (status, _) = bed.server.post(&format!("/v1/jobs/{}/cancel", id(&job)), &json!({})).await;
     assert_eq!(status, 200);
     bed.service.answers(None);

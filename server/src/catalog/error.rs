@@ -9,6 +9,14 @@ pub enum CatalogError {
     /// The row's state forbids the change; the caller's fault. The text gives the reason.
     #[error("{0}")]
     Conflict(String),
+    /// The row's state forbids this value of a field; the caller's fault.
+    #[error("{reason}")]
+    ConflictOf {
+        /// The field of what the caller asked for.
+        field: &'static str,
+        /// The reason.
+        reason: String,
+    },
     /// The given data is invalid; the caller's fault. The text gives the reason.
     #[error("{0}")]
     Invalid(#[source] Cause),

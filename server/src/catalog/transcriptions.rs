@@ -18,8 +18,8 @@ impl View<'_> {
     /// Enqueues the transcription of a video. `None` if there is no such video.
     ///
     /// # Errors
-    /// [`CatalogError::Conflict`] if the video's ingest has failed, it is being transcribed, a person's subtitles are in the
-    /// way, or a machine's track is and is not to be replaced.
+    /// [`CatalogError::Conflict`] if the video's ingest has failed, or it is being transcribed; [`CatalogError::ConflictOf`] if a
+    /// person's subtitles are in the way, or a machine's track is and is not to be replaced.
     pub async fn transcribe(
         &self,
         video: Uuid,
@@ -149,13 +149,17 @@ async fn check_free(tx: &mut Tx, video: Uuid, asked: &NewTranscription) -> Resul
     if let Some(language) = &asked.language
         && let Some(why) = in_the_way(tx, video, language).await?
     {
-        return Err(conflict(format!("{why}; delete them to have speech transcribed in their place")));
+        let reason = format!("{why}; delete them to have speech transcribed in their place");
+        return Err(CatalogError::ConflictOf { field: "language", reason });
     }
     let of_machine = speech(tx, video).await?.into_iter().find(|track| track.is_machine);
     match of_machine.filter(|_| !asked.replace) {
-        Some(Track { language, provenance, .. }) => Err(conflict(format!(
-            "the video has a transcript in `{language}` by {provenance}: send \"replace\": true to make it again"
-        ))),
+        Some(Track { language, provenance, .. }) => {
+            let reason = format!(
+                "the video has a transcript in `{language}` by {provenance}: send \"replace\": true to make it again"
+            );
+            Err(CatalogError::ConflictOf { field: "replace", reason })
+        }
         None => Ok(()),
     }
 }

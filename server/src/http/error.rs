@@ -259,6 +259,9 @@ impl From<CatalogError> for ApiError {
     fn from(error: CatalogError) -> Self {
         match &error {
             CatalogError::Conflict(detail) => ApiError::conflict(detail.as_str()),
+            CatalogError::ConflictOf { field, reason } => {
+                ApiError::conflict(reason.as_str()).at(format!("/{field}"))
+            }
             CatalogError::Invalid(detail) => ApiError::invalid("", detail.to_string()),
             CatalogError::Stale => ApiError::changed(),
             CatalogError::Outside => ApiError::forbidden(error.to_string()),

@@ -37,9 +37,10 @@ impl From<CatalogError> for JobError {
     fn from(error: CatalogError) -> Self {
         match error {
             CatalogError::LeaseLost => JobError::NotHeld,
-            CatalogError::Conflict(_) | CatalogError::Invalid(_) | CatalogError::OverQuota(_) => {
-                JobError::last(error)
-            }
+            CatalogError::Conflict(_)
+            | CatalogError::ConflictOf { .. }
+            | CatalogError::Invalid(_)
+            | CatalogError::OverQuota(_) => JobError::last(error),
             _ => JobError::passing(error),
         }
     }

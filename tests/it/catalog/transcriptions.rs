@@ -54,7 +54,9 @@ fn again() -> NewTranscription {
 #[track_caller]
 fn check_conflict<T: std::fmt::Debug>(answer: Result<T, CatalogError>, why: &str) {
     match answer {
-        Err(CatalogError::Conflict(said)) => assert!(said.contains(why), "{why}: {said}"),
+        Err(CatalogError::Conflict(said) | CatalogError::ConflictOf { reason: said, .. }) => {
+            assert!(said.contains(why), "{why}: {said}");
+        }
         other => panic!("{why}: {other:?}"),
     }
 }
