@@ -30,10 +30,10 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 #[schema(as = ApiKeyLimits)]
 struct Limits {
     /// Number of requests per minute, in each server process; at least 1. Null: no limit.
-    #[schema(minimum = 1, maximum = 4_294_967_295)]
+    #[schema(minimum = 1)]
     requests_per_minute: Option<u32>,
     /// Number of searches at once, in each server process; at least 1. Null: no limit.
-    #[schema(minimum = 1, maximum = 4_294_967_295)]
+    #[schema(minimum = 1)]
     searches_at_once: Option<u32>,
     /// Bytes of all videos that the key added. Null: no limit.
     stored_bytes: Option<u64>,

@@ -9,13 +9,15 @@ use super::contract;
 /// Numbers without a least value: scores of models, distances from a mean, and clocks that may begin before 0.
 const OPEN_BELOW: [&str; 3] = ["score", "z", "media_offset"];
 /// Numbers of requests that only the server's settings, its disk or the thing itself bounds.
-const OPEN_ABOVE: [&str; 9] = [
+const OPEN_ABOVE: [&str; 11] = [
     "Upload-Length",
     "Upload-Offset",
     "cursor",
     "every_seconds",
     "max_clip_seconds",
     "min_clip_seconds",
+    "requests_per_minute",
+    "searches_at_once",
     "sheet",
     "stored_bytes",
     "stored_seconds",
