@@ -487,7 +487,6 @@ const MALFORMED: [(&str, Make); 51] = [
                 ("/v1/videos/VIDEO", json!({"metadata": {"a": "x".repeat(70_000)}})),
                 ("/v1/videos/VIDEO", json!({"recorded_at": "2024-13-01"})),
                 ("/v1/videos/VIDEO", json!({"id": "7"})),
-                ("/v1/clips/CLIP", json!({"metadata": {}})),
                 ("/v1/clips/CLIP", json!({})),
                 ("/v1/clips/CLIP", json!({"start": 1})),
             ])
@@ -519,9 +518,13 @@ const MALFORMED: [(&str, Make); 51] = [
         it.server.request(method, &path.replace("VIDEO", &it.video).replace("CLIP", &it.clip))
     }),
     ("something that the service never does", |it| {
-        let (method, path) =
-            *it.random.pick(&[("POST", "/v1/videos/VIDEO/subtitles"), ("DELETE", "/v1/clips/CLIP")]);
-        it.server.request(method, &path.replace("VIDEO", &it.video).replace("CLIP", &it.clip))
+        let (method, path) = *it.random.pick(&[
+            ("POST", "/v1/videos/VIDEO/subtitles"),
+            ("DELETE", "/v1/clips/CLIP"),
+            ("PATCH", "/v1/clips/CLIP"),
+        ]);
+        let path = path.replace("VIDEO", &it.video).replace("CLIP", &it.clip);
+        it.server.request(method, &path).json(&json!({"metadata": {}}))
     }),
 ];
 

@@ -9,6 +9,7 @@ use reprise_encoders::text::{Overflow, TextError, Windows};
 use reprise_encoders::video::sample::Sampler;
 use reprise_encoders::video::{self, Probe, VideoError};
 use reprise_encoders::{Clip, EncodeError, Frame, Input, Permit, Source};
+use uuid::Uuid;
 
 use super::error::SearchError;
 use super::ranges;
@@ -222,12 +223,7 @@ impl<'a> QueryEncoder<'a> {
     ) -> Result<Footage, SearchError> {
         let found = match clip {
             Query::Text(_) | Query::Examples(_) => Err(SearchError::Internal("this query has no pictures")),
-            Query::Clip(id) => {
-                let span =
-                    self.app.view().span(*id).await?.ok_or_else(|| SearchError::missing("clip", *id))?;
-                let origin = Origin { video: span.video, start_ms: span.start_ms, end_ms: span.end_ms };
-                self.stored(origin, wanted).await
-            }
+            Query::Clip(id) => self.span(*id, wanted).await,
             Query::Range { video, start_ms, end_ms } => {
                 let origin = Origin { video: *video, start_ms: *start_ms, end_ms: *end_ms };
                 self.stored(origin, wanted).await
@@ -244,6 +240,13 @@ impl<'a> QueryEncoder<'a> {
             }
         };
         found.map_err(|error| located(error, clip, at))
+    }
+
+    /// A stored span.
+    async fn span(&self, id: Uuid, wanted: Wanted) -> Result<Footage, SearchError> {
+        let span = self.app.view().span(id).await?.ok_or_else(|| SearchError::missing("clip", id))?;
+        let origin = Origin { video: span.video, start_ms: span.start_ms, end_ms: span.end_ms };
+        self.stored(origin, wanted).await
     }
 
     /// A stored range: as a vector if the encoder takes one, as decoded frames otherwise.

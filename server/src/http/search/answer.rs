@@ -185,9 +185,11 @@ struct EvidenceOut {
     text: Option<String>,
     /// Start of the matching text, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0)]
     start: Option<f64>,
     /// End of the matching text, in seconds, exclusive.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0)]
     end: Option<f64>,
     /// Where the matching text stands on screen, if it is a line of the screen.
     #[serde(rename = "box", skip_serializing_if = "Option::is_none")]
