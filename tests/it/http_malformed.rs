@@ -240,7 +240,7 @@ const MALFORMED: [(&str, Make); 51] = [
     ("a source that is not there", |it| {
         let sources = it
             .random
-            .pick(&[json!(["spoken"]), json!([]), json!(["visual", "smell"]), json!("visual")])
+            .pick(&[json!(["heard"]), json!([]), json!(["visual", "smell"]), json!("visual")])
             .clone();
         it.json("/v1/search", &json!({"query": {"text": "x"}, "sources": sources}).to_string())
     }),

@@ -23,11 +23,7 @@ pub(super) async fn refusals_name_the_place_of_the_fault(maker: &Maker<'_>) {
         ("/v1/search", r#"{"query": {"text": "x"}} {}"#, (400, "")),
         ("/v1/search", r#"{"query": {"text": 7}}"#, (422, "/query/text")),
         ("/v1/search", r#"{"query": {"clip_id": "NOBODY"}}"#, (404, "/query/clip_id")),
-        (
-            "/v1/search",
-            r#"{"query": {"text": "x"}, "space": "tiny", "fusion": {"mode": 1}}"#,
-            (422, "/fusion/mode"),
-        ),
+        ("/v1/search", r#"{"query": {"text": "x"}, "fusion": {"mode": "loudest"}}"#, (422, "/fusion/mode")),
         (
             "/v1/embeddings",
             r#"{"input": {"clip": {"video_id": "NOBODY", "start": 0, "end": 1}}}"#,
