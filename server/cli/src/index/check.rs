@@ -10,11 +10,12 @@ use serde_json::json;
 
 use super::{engine_settings, name_of};
 use crate::migrate::MigrateArgs;
+use reprise_encoders::with_causes;
 use reprise_research::terminal::say;
 use reprise_server::catalog::{self, Catalog, SpaceRow};
 use reprise_server::config::{EngineArgs, share};
 use reprise_server::terms::{Level, SpanKey};
-use reprise_server::vectors::builtin::{self, Inspected, Inspection};
+use reprise_server::vectors::builtin::{self, InspectError, Inspected, Inspection};
 use reprise_server::vectors::{EngineKind, EngineSettings, Vectors};
 
 /// Stored vectors that a check of everything searches for.
@@ -99,6 +100,7 @@ pub(crate) async fn faults_of_index(
     let inspected = match settings.kind {
         EngineKind::Builtin => match builtin::inspect(settings.folder, catalog, SAMPLE).await {
             Err(error) if error.is_missing() => return Ok(Vec::new()),
+            Err(error @ InspectError::Unusable(_)) => return Ok(vec![with_causes(&error)]),
             inspected => inspected?,
         },
         EngineKind::HnswRs => return Ok(Vec::new()),
