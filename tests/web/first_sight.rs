@@ -41,7 +41,7 @@ const SHOWN: [(&str, &[&str]); 11] = [
             "#hits",
             "[data-hit]",
             "#timeline .film",
-            "#timeline .area",
+            "#timeline",
             "[data-edge=start]",
             "[data-edge=end]",
             "#marked",

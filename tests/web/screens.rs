@@ -142,7 +142,7 @@ pub(crate) async fn all(page: &Page, library: &Library) -> Vec<Screen> {
         new("keys", "/library", ".library .card").then(Step::Press('?'), "dialog#keys .keyrow"),
         new("uploads", "/library", ".library .card")
             .then(Step::Run(DROP_FILES), ".tray [data-state=sending]")
-            .then(Step::Click(".tray [aria-label^='Pause: ']"), ".tray [data-state=paused]"),
+            .then(Step::Choose("Pause all"), ".tray [data-state=paused]"),
         new(AWAY, "/library", ".library .card")
             .then(Step::EndServer, ".library")
             .then(Step::Run("dispatchEvent(new Event('offline'))"), ".notice.away:not([hidden])"),

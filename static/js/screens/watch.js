@@ -1,6 +1,6 @@
 // Watch: one video with its hits, marks and transcript; and what to do where it can't be watched.
 
-import { ApiError, all, get, isAbort, post, tagged } from '../core/api.js';
+import { ApiError, get, isAbort, post, tagged } from '../core/api.js';
 import { button, el, fill, icon, iconButton, keyCap } from '../core/dom.js';
 import { hasEnded, jobs } from '../core/jobs.js';
 import { keys } from '../core/keys.js';
@@ -201,27 +201,11 @@ class Watch {
       return;
     }
     const { id } = this;
-    /** @type {Api<'Video'>[]} */
-    const trashed = await all('/v1/videos', { query: { trashed: true }, signal: this.stop.signal }).catch(() => []);
+    const { whereIs } = await import('./watch/gone.js');
+    const { title, body } = await whereIs(id, this.stop.signal, () => this.again());
     if (id !== this.id) return;
-    const video = trashed.find((one) => one.id === id);
-    this.heading.textContent = video ? titleOf(video) : 'Not here';
-    fill(this.state, video
-      ? el('div', { class: 'empty' }, icon('trash-2', 'l'), el('h2', {}, 'This video is in the trash'),
-        el('p', { class: 'muted' }, video.purge_at ? `It can be restored until ${new Date(video.purge_at).toLocaleDateString()}.` : ''),
-        button([icon('undo-2'), 'Restore'], () => this.restore(), { class: 'btn primary' }))
-      : el('div', { class: 'empty' }, icon('film', 'l'), el('h2', {}, 'This video is gone'),
-        el('p', { class: 'muted' }, 'It was deleted for good, or the address is mistyped.'), el('a', { class: 'btn', href: '/library' }, 'To the library')));
-  }
-
-  async restore() {
-    try {
-      await post(`/v1/videos/${this.id}/restore`);
-      toasts.show('Restored the video.');
-      this.again();
-    } catch (error) {
-      toasts.problem(error);
-    }
+    this.heading.textContent = title;
+    fill(this.state, body);
   }
 
   /** Subtitles go to this video; other files to the library. @param {File[]} files */

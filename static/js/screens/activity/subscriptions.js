@@ -47,11 +47,12 @@ function alertRow(alert, signal) {
 
 /** @param {Api<'Webhook'>} hook @param {AbortSignal} signal */
 function hookRow(hook, signal) {
-  const sent = el('div', { class: 'small' });
+  const sent = el('div', { class: 'small' }, el('p', { class: 'muted' }, 'Reading what was sent'));
   const path = `/v1/webhooks/${hook.id}`;
   const read = () => load(sent, signal, async () => {
     /** @type {Api<'DeliveryPage'>} */
     const { items } = await get(`${path}/deliveries`, { query: { limit: 5 }, signal });
+    if (items.length === 0) return el('p', { class: 'muted' }, 'Nothing was sent yet');
     return items.map(({ state, type, status, reason, updated_at: at }) => el('p', { class: state === 'failed' ? 'bad' : 'muted' },
       [formatInstant(at), type, state, status && `answer ${status}`, reason].filter(Boolean).join(' · ')));
   });

@@ -63,8 +63,8 @@ export class Dock {
         el('span', { class: 'dim only-l' }, `· ${formatLength(hits.reduce((sum, { start, end }) => sum + end - start, 0))}`)),
       el('span', { class: 'sep only-l' }),
       button([icon('list-plus'), 'Add to reel ', keyCap('R')], () => this.screen.addToReel(hits), { class: 'btn primary' }),
-      button([icon('tag'), 'Tag'], () => this.tag(hits), { class: 'btn ghost' }),
-      button([icon('download'), 'Export'], async () => (await import('./export.js')).openExport(hits, this.screen.view?.answer?.search_id), { class: 'btn ghost' }),
+      button([icon('tag'), el('span', { class: 'only-l' }, 'Tag')], () => this.tag(hits), { class: 'btn ghost', 'aria-label': 'Tag' }),
+      button([icon('download'), el('span', { class: 'only-l' }, 'Export')], async () => (await import('./export.js')).openExport(hits, this.screen.view?.answer?.search_id), { class: 'btn ghost', 'aria-label': 'Export' }),
       iconButton('x', 'Clear selection', () => this.clear(), { key: 'Esc' }));
   }
 
