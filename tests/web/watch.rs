@@ -106,9 +106,9 @@ async fn a_range_is_dragged_with_the_pointer_and_kept_in_the_address() {
         );
         page.find(handle).await.send_keys("\u{e012}\u{e012}").await.expect("arrows");
         page.until("two frames less", &format!("Math.abs({at} - {end} + 2 * 1001 / 30000) < 0.003")).await;
-        page.until_address("&out=").await;
-        let kept = page.text("location.pathname + location.search").await;
         let end = page.number(&at).await;
+        page.until_address(&format!("&out={end}")).await;
+        let kept = page.text("location.pathname + location.search").await;
         page.open(&kept).await;
         page.until("the address keeps the range", &format!("{at} === {end}")).await;
         page.click("#find").await;
