@@ -254,8 +254,11 @@ impl Writer {
                 let joined = self.joined(value, place.before);
                 self.put(&format!("{joined}{ending}"));
             }
-            Word::Multiplier(by) => self.multiply(by),
-            Word::MultiplierWith(by, ending) => self.multiply_with(by, ending),
+            Word::Multiplier(by) => self.value = Some(Value::Whole(self.times(by))),
+            Word::MultiplierWith(by, ending) => {
+                let product = self.times(by);
+                self.put(&format!("{product}{ending}"));
+            }
             Word::Sign(sign) => {
                 self.end();
                 match place.after.is_some() || place.is_before_number {
@@ -312,26 +315,13 @@ impl Writer {
         }
     }
 
-    fn multiply(&mut self, by: u128) {
-        let product = match &self.value {
-            None => Some(by),
-            Some(value) => value.times(by),
-        };
-        if product.is_none() {
+    /// The number so far times `by`; where that is no whole number, it ends and `by` begins the next.
+    fn times(&mut self, by: u128) -> u128 {
+        let product = self.value.as_ref().map_or(Some(by), |value| value.times(by));
+        product.unwrap_or_else(|| {
             self.end();
-        }
-        self.value = Some(Value::Whole(product.unwrap_or(by)));
-    }
-
-    fn multiply_with(&mut self, by: u128, ending: &str) {
-        let product = match &self.value {
-            None => Some(by),
-            Some(value) => value.times(by),
-        };
-        if product.is_none() {
-            self.end();
-        }
-        self.put(&format!("{}{ending}", product.unwrap_or(by)));
+            by
+        })
     }
 
     fn share(&mut self, word: Word, place: Place<'_>) {
