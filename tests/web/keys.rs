@@ -39,7 +39,7 @@ async fn status_by_cookie(page: &Page) -> Value {
 /// Opens another tab, as the person does. Returns it; it is the current one.
 async fn open_tab(page: &Page) -> WindowHandle {
     let made = page.client.new_window(true).await.expect("a tab");
-    let tab: WindowHandle = made.handle.try_into().expect("a handle");
+    let tab: WindowHandle = made.handle;
     page.client.switch_to_window(tab.clone()).await.expect("the tab");
     tab
 }

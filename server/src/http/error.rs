@@ -30,7 +30,7 @@ pub(super) struct ApiError {
     retry_after_s: Option<u64>,
     job: Option<Uuid>,
     /// The ETag of the present version.
-    etag: Option<String>,
+    etag: Option<Box<str>>,
 }
 
 /// One fault of the request.
@@ -105,7 +105,7 @@ impl ApiError {
 
     /// The same error with the ETag of the present version.
     pub(super) fn now(self, etag: String) -> ApiError {
-        ApiError { etag: Some(etag), ..self }
+        ApiError { etag: Some(etag.into()), ..self }
     }
 
     /// The detail, if a file was too large.
