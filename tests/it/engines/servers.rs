@@ -87,7 +87,7 @@ async fn without_its_engine_a_server_ingests_and_later_finds() {
     reprise_tests::server::problem_of(refused, 503).await;
     let video = server.ingest(&shots(folder.path(), "one", "color=c=red")).await;
     let ready = server.request("GET", "/readyz").send().await.unwrap().text().await.unwrap();
-    assert!(ready.starts_with("ready\nengine pgvector: away: "), "{ready}");
+    assert!(ready.starts_with("ready\nengine pgvector: away; the server's log says why\n"), "{ready}");
     let stats = server.get("/v1/stats").await.1;
     assert_eq!((&stats["index_seq"], &stats["engine"]["behind"]), (&Value::Null, &Value::Null));
     outside.start_again().await;

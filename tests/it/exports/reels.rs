@@ -106,7 +106,7 @@ async fn wrong_requests_are_refused_with_the_place() {
         ),
         (
             json!({"format": "csv", "ranges": null, "search": {"query": {"clip_id": missing}}}),
-            (404, "/search"),
+            (404, "/search/query/clip_id"),
         ),
         (
             json!({"format": "csv", "ranges": null, "search": {"query": {"text": "x"}, "group_by": "video"}}),
