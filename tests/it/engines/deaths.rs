@@ -115,7 +115,11 @@ async fn rebuild(settings: &EngineSettings, library: &Library) -> Result<(), Eng
 /// Waits until the engine has caught up, and checks that it holds the catalog's vectors and nothing else.
 async fn agree(library: &Library, vectors: &Arc<Vectors>) {
     let caught_up = async || {
-        vectors.catch_up().await.ok()?;
+        match vectors.catch_up().await {
+            Ok(()) => {}
+            Err(EngineError::Away(_)) => return None,
+            Err(error) => panic!("{error:?}"),
+        }
         (vectors.state().await.unwrap().behind() == Some(0)).then_some(())
     };
     until("the engine has caught up", caught_up).await;

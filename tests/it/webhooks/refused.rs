@@ -52,8 +52,8 @@ async fn wrong_webhooks_and_alerts_are_refused_with_the_place() {
         ),
         (json!({"search": {"query": {"text": "x"}, "space": "x"}}), (422, "/search/space")),
         (json!({"search": {"query": {"text": "x".repeat(70_000)}}}), (422, "/search")),
-        (json!({"search": clip}), (404, "/search")),
-        (json!({"search": range}), (404, "/search")),
+        (json!({"search": clip}), (404, "/search/query/clip_id")),
+        (json!({"search": range}), (404, "/search/query/clip/video_id")),
         (json!({"min_score": 0.5}), (422, "/min_score")),
         (json!({"min_score": 0.5, "search": both}), (422, "/min_score")),
         (
