@@ -134,11 +134,23 @@ impl Lite {
         self.child.wait().expect("it ends");
     }
 
+    /// Removes folders of collections that a kill cut off in their making. Milvus Lite makes the folder before the file that
+    /// names the collection (`db.py`), so it neither knows such a collection nor can make it again.
+    fn remove_half_made(&self) {
+        let collections = std::fs::read_dir(self.folder.path().join("data/collections"));
+        for collection in collections.into_iter().flatten().flatten().map(|entry| entry.path()) {
+            if !collection.join("schema.json").exists() {
+                std::fs::remove_dir_all(collection).expect("a folder of our own");
+            }
+        }
+    }
+
     /// Starts the server again after [`Lite::kill`], and waits until it listens.
     ///
     /// # Panics
     /// If it does not start.
     pub async fn start_again(&mut self) {
+        self.remove_half_made();
         self.child = spawn(&self.program, &self.folder, self.port);
         wait_until_it_listens(self.port).await;
     }
