@@ -63,7 +63,8 @@ struct Turn(Arc<AtomicBool>);
 impl Turn {
     fn take() -> Option<Turn> {
         let is_awake = IS_AWAKE.with(|of_pool| of_pool.get().cloned())?;
-        (!is_awake.swap(true, Ordering::AcqRel)).then_some(Turn(is_awake))
+        // Made only if the turn is free: dropping one gives the turn back.
+        (!is_awake.swap(true, Ordering::AcqRel)).then(|| Turn(is_awake))
     }
 }
 
@@ -140,6 +141,20 @@ mod tests {
         assert_eq!(on_cores("test", sum), expected);
         assert_eq!(on_cores("test", || awake(sum)), expected);
         assert_eq!(on_cores("test", || rayon::join(sum, sum)), (expected, expected));
+    }
+
+    #[test]
+    fn a_pool_is_awake_for_one_work_until_that_ends() {
+        let is_free = || Turn::take().is_some();
+        on_cores("test", || {
+            assert!(is_free() || threads() < 2);
+            awake(|| {
+                awake(|| assert!(!is_free()));
+                assert!(!is_free(), "the work inside has given the turn back");
+            });
+            assert!(is_free() || threads() < 2);
+        });
+        assert!(!is_free(), "outside of a pool there is no turn");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -22,6 +23,11 @@ use crate::catalog::{AuditEntry, NewAuditEntry};
 
 /// Status of a request whose client hung up before the answer; no client sees it.
 const HUNG_UP: u16 = 499;
+
+/// Entries of clients that hung up which wait for the database at once, in this process. Such clients wait for nothing, so
+/// nothing else bounds their number.
+const HUNG_UP_WAITING: usize = 64;
+static PLACES: Semaphore = Semaphore::const_new(HUNG_UP_WAITING);
 
 /// Routes of `/v1/audit`.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -109,8 +115,15 @@ impl Drop for Watched {
         let entry = NewAuditEntry { status: HUNG_UP, ..record.entry };
         let (record, app) = (Record { entry, ..record }, Arc::clone(&self.app));
         // At the end of the server there may be no runtime.
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async move { record.store(&app).await });
+        let Ok(runtime) = Handle::try_current() else { return };
+        match PLACES.try_acquire() {
+            Ok(place) => {
+                runtime.spawn(async move {
+                    record.store(&app).await;
+                    drop(place);
+                });
+            }
+            Err(_) => tracing::error!("the audit log lacks a change whose client hung up: too many do"),
         }
     }
 }

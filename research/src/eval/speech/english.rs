@@ -98,7 +98,7 @@ pub(super) fn normalised(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Plain letters for those that normalisation does not divide.
+/// The ASCII spelling of a letter that Unicode decomposition leaves whole.
 fn undivided(letter: char) -> Option<&'static str> {
     Some(match letter {
         'œ' => "oe",
