@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::synth::board;
 use crate::synth::check::{self, Effort, Line};
 use crate::synth::{self, Settings, Split};
 use crate::terminal::{clock, say};
@@ -47,6 +48,23 @@ pub struct SynthArgs {
 enum SynthCommand {
     /// Train small probes on too little information and print their scores: a high one reveals a leak
     Check(CheckArgs),
+    /// Render a film of athletes with a score board over it whose names and digits change, and its truth
+    Board(BoardArgs),
+}
+
+#[derive(Debug, Args)]
+struct BoardArgs {
+    /// The film to write, as MP4. FILE.jsonl gets row, start, end and text of each line
+    file: PathBuf,
+    /// Seed of names, digits and the film below
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Length in seconds
+    #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=36_000))]
+    seconds: u32,
+    /// Side of the pictures in pixels, even
+    #[arg(long, default_value_t = 720)]
+    size: u32,
 }
 
 #[derive(Debug, Args)]
@@ -75,6 +93,7 @@ enum SplitChoice {
 pub async fn run(args: SynthArgs) -> anyhow::Result<()> {
     tokio::task::spawn_blocking(move || match (&args.command, &args.dir) {
         (Some(SynthCommand::Check(args)), _) => check(args),
+        (Some(SynthCommand::Board(args)), _) => render_board(args),
         (None, Some(dir)) => render(&args, dir),
         (None, None) => bail!("name a folder"),
     })
@@ -115,6 +134,13 @@ fn render(args: &SynthArgs, dir: &Path) -> anyhow::Result<()> {
             split(args, Split::Test, &dir.join("test"))
         }
     }
+}
+
+fn render_board(args: &BoardArgs) -> anyhow::Result<()> {
+    let settings = Settings { size: args.size, ..Settings::new(args.seed, Split::Test) };
+    let lines = board::render(&args.file, &settings, args.seconds)?;
+    say(format!("{}: {} s with {lines} lines", args.file.display(), args.seconds))?;
+    Ok(())
 }
 
 fn split(args: &SynthArgs, split: Split, folder: &Path) -> anyhow::Result<()> {

@@ -19,6 +19,8 @@ pub enum Purpose {
     Broadcast = 6,
     /// Initial weights and batches of the probes.
     Probe = 7,
+    /// Names and numbers of a score board.
+    Board = 8,
 }
 
 /// A stream of random numbers.

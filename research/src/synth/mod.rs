@@ -11,6 +11,7 @@
 //! [`truth::COLUMNS`]), `triplets.csv` and `triplets.jsonl`, `descriptions.csv`, `broadcasts.jsonl`,
 //! `contact_sheet.png`, `clips/` and `broadcasts/`. Times are seconds from the first frame.
 
+pub mod board;
 pub mod body;
 pub mod broadcast;
 pub mod canvas;
@@ -21,6 +22,7 @@ mod contact_sheet;
 pub mod draw;
 mod encode;
 mod folder;
+mod letters;
 pub mod motion;
 pub mod plan;
 pub mod scene;
@@ -91,9 +93,7 @@ pub fn generate(
     settings: &Settings,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<(), SynthError> {
-    if !(32..=2048).contains(&settings.size) || settings.size % 2 == 1 {
-        return Err(SynthError::Size(settings.size));
-    }
+    check_size(settings.size)?;
     let folder = Folder::prepare(root, settings)?;
     let plan = Plan::new(settings);
     let broadcasts: Vec<Broadcast> = (0..settings.broadcasts).map(|at| broadcast(settings, at)).collect();
@@ -106,6 +106,10 @@ pub fn generate(
     let scenes = Scenes { settings, shot: &shot, broadcasts: &broadcasts };
     render_all(&works, &folder, &scenes, progress)?;
     folder.finish(settings, &plan)
+}
+
+fn check_size(size: u32) -> Result<(), SynthError> {
+    if (32..=2048).contains(&size) && size.is_multiple_of(2) { Ok(()) } else { Err(SynthError::Size(size)) }
 }
 
 /// Clip `at` of a plan.
