@@ -44,7 +44,7 @@ impl Meter {
     pub fn measure(&mut self, frame: &Frame) -> FrameScores {
         let width = frame.width as usize;
         let (width, rgb) = match width.max(frame.height as usize) > SIDE {
-            true => self.shrink.picture(width, &frame.rgb, SIDE),
+            true => self.shrink.picture(self.wide, width, &frame.rgb, SIDE),
             false => (width, &frame.rgb[..]),
         };
         let differences = self.current.fill(self.wide, rgb, &self.last);

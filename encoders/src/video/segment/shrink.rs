@@ -1,11 +1,13 @@
 //! Scales a picture down with OpenCV's linear interpolation, which reads only the four nearest source pixels. Smoother
 //! scaling would remove grain and so lower the scores.
 
+use crate::video::wide::Wide;
+
 /// Scales pictures of one size to at most a width or height.
 #[derive(Debug, Default)]
 pub(super) struct Shrink {
     from: (usize, usize),
-    columns: Vec<Tap>,
+    columns: Columns,
     rows: Vec<Tap>,
     /// Two source rows, scaled horizontally.
     above: Row,
@@ -18,6 +20,17 @@ pub(super) struct Shrink {
 struct Row {
     number: Option<usize>,
     values: Vec<i32>,
+}
+
+/// The taps of all columns, one entry for each byte of a target row, so that whole rows are multiplied at once.
+#[derive(Debug, Default)]
+struct Columns {
+    taps: Vec<Tap>,
+    of_first: Vec<i32>,
+    of_second: Vec<i32>,
+    /// The bytes of the two source pixels of each target pixel.
+    first: Vec<u8>,
+    second: Vec<u8>,
 }
 
 /// The two source pixels of a target pixel, and their weights in units of 1 / [`ONE`].
@@ -33,52 +46,79 @@ const ONE: f32 = 2048.0;
 
 impl Shrink {
     /// Scales the picture so that its longer side is `most`; returns its width and pixels.
-    pub(super) fn picture(&mut self, width: usize, rgb: &[u8], most: usize) -> (usize, &[u8]) {
+    pub(super) fn picture(&mut self, wide: Wide, width: usize, rgb: &[u8], most: usize) -> (usize, &[u8]) {
         let height = rgb.len() / (3 * width).max(1);
         let factor = width.max(height) as f64 / most as f64;
         if self.from != (width, height) {
             let side = |side: usize| ((side as f64 / factor).round_ties_even() as usize).max(1);
             *self = Shrink {
                 from: (width, height),
-                columns: taps(width, side(width)),
+                columns: Columns::new(taps(width, side(width))),
                 rows: taps(height, side(height)),
                 ..Shrink::default()
             };
         }
         (self.above.number, self.below.number) = (None, None);
-        self.rgb.clear();
-        for at in 0..self.rows.len() {
-            let row = self.rows[at];
+        self.rgb.resize(3 * self.columns.taps.len() * self.rows.len(), 0);
+        wide.run(
+            #[inline(always)]
+            || self.scale(width, rgb),
+        );
+        (self.columns.taps.len(), &self.rgb)
+    }
+
+    #[inline(always)]
+    fn scale(&mut self, width: usize, rgb: &[u8]) {
+        let row_bytes = 3 * self.columns.taps.len();
+        for (row, target) in self.rows.iter().zip(self.rgb.chunks_exact_mut(row_bytes)) {
             if self.below.number == Some(row.first) {
                 std::mem::swap(&mut self.above, &mut self.below);
             }
-            self.above.load(row.first, width, rgb, &self.columns);
-            self.below.load(row.second, width, rgb, &self.columns);
+            self.above.load(row.first, width, rgb, &mut self.columns);
+            self.below.load(row.second, width, rgb, &mut self.columns);
             // OpenCV's order of steps gives its rounding.
-            let mixed = self.above.values.iter().zip(&self.below.values).map(|(above, below)| {
-                let part = |value: i32, of: i32| (value >> 4).wrapping_mul(of) >> 16;
-                (part(*above, row.of_first).wrapping_add(part(*below, row.of_second)).wrapping_add(2) >> 2)
-                    as u8
-            });
-            self.rgb.extend(mixed);
+            let part = |value: i32, of: i32| (value >> 4).wrapping_mul(of) >> 16;
+            for ((above, below), byte) in self.above.values.iter().zip(&self.below.values).zip(target) {
+                let sum = part(*above, row.of_first).wrapping_add(part(*below, row.of_second));
+                *byte = (sum.wrapping_add(2) >> 2) as u8;
+            }
         }
-        (self.columns.len(), &self.rgb)
     }
 }
 
 impl Row {
-    fn load(&mut self, number: usize, width: usize, rgb: &[u8], columns: &[Tap]) {
+    #[inline(always)]
+    fn load(&mut self, number: usize, width: usize, rgb: &[u8], columns: &mut Columns) {
         if self.number == Some(number) {
             return;
         }
         self.number = Some(number);
-        let row = &rgb[number * width * 3..(number + 1) * width * 3];
-        self.values.clear();
-        for tap in columns {
-            let (first, second) = (&row[3 * tap.first..][..3], &row[3 * tap.second..][..3]);
-            for (first, second) in first.iter().zip(second) {
-                self.values.push(i32::from(*first) * tap.of_first + i32::from(*second) * tap.of_second);
-            }
+        columns.gather(&rgb[number * width * 3..(number + 1) * width * 3]);
+        self.values.resize(columns.first.len(), 0);
+        let first = columns.first.iter().zip(&columns.of_first);
+        let second = columns.second.iter().zip(&columns.of_second);
+        for (value, ((first, of_first), (second, of_second))) in self.values.iter_mut().zip(first.zip(second))
+        {
+            *value = i32::from(*first) * of_first + i32::from(*second) * of_second;
+        }
+    }
+}
+
+impl Columns {
+    fn new(taps: Vec<Tap>) -> Columns {
+        let bytes = 3 * taps.len();
+        let of_bytes = |of: fn(&Tap) -> i32| taps.iter().flat_map(|tap| [of(tap); 3]).collect();
+        let (of_first, of_second) = (of_bytes(|tap| tap.of_first), of_bytes(|tap| tap.of_second));
+        Columns { of_first, of_second, first: vec![0; bytes], second: vec![0; bytes], taps }
+    }
+
+    /// Copies the source pixels of a row side by side.
+    #[inline(always)]
+    fn gather(&mut self, row: &[u8]) {
+        let targets = self.first.chunks_exact_mut(3).zip(self.second.chunks_exact_mut(3));
+        for (tap, (first, second)) in self.taps.iter().zip(targets) {
+            first.copy_from_slice(&row[3 * tap.first..][..3]);
+            second.copy_from_slice(&row[3 * tap.second..][..3]);
         }
     }
 }
@@ -109,7 +149,7 @@ mod tests {
         let rgb: Vec<u8> = (0..width * height * 3).map(byte).collect();
         let mut shrink = Shrink::default();
         for _ in 0..2 {
-            let (small_width, small) = shrink.picture(width, &rgb, 256);
+            let (small_width, small) = shrink.picture(Wide::detect(), width, &rgb, 256);
             let sum = small.iter().enumerate().map(|(at, it)| u64::from(*it) * (at as u64 % 97)).sum();
             assert_eq!((small_width, small.len() / 3 / small_width, sum), expected, "{width}x{height}");
         }
