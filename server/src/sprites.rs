@@ -107,7 +107,7 @@ pub fn of_video(path: &Path, probe: &Probe, limits: &Limits) -> Result<Vec<u8>, 
     }
     let duration_ms = decoder.summary().duration_ms;
     drop(decoder);
-    let sprites = collector.finish(duration_ms, limits)?;
+    let sprites = collector.finish(duration_ms)?;
     let sprites = sprites.ok_or_else(|| VideoError::NotVideo("no picture in it could be decoded".into()))?;
     to_file(&sprites).map_err(|error| VideoError::Ffmpeg(error.into()))
 }

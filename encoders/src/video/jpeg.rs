@@ -1,57 +1,55 @@
-//! Pictures to JPEGs, by ffmpeg.
+//! Pictures to JPEGs, in this process: a run of ffmpeg takes longer to start than a few pictures take.
 
-use std::io::{BufReader, Write};
-use std::thread;
+use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 
-use super::nut::Demuxer;
-use super::rendition::failed;
-use super::run::Run;
-use super::running::Running;
-use super::{Limits, VideoError};
+use super::VideoError;
 use crate::resize::Pixels;
 
-/// A quality of JPEGs as ffmpeg counts it: 2 is the best, 31 the worst.
+/// A quality of JPEGs as libjpeg counts it: 1 to 100, the best.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Quality(pub(super) u8);
 
-/// The JPEGs of RGB pictures of one size, in order, from one run of ffmpeg. Blocks.
+/// The JPEG of an RGB picture, with half as many columns and rows of chroma.
 ///
 /// # Errors
-/// [`VideoError`] if ffmpeg fails, or returns fewer pictures.
-pub(super) fn jpegs<P: AsRef<[u8]> + Send + 'static>(
-    pictures: Vec<P>,
-    size: Pixels,
-    quality: Quality,
-    limits: &Limits,
-) -> Result<Vec<Vec<u8>>, VideoError> {
-    let expected = pictures.len();
-    let mut run = Run::ffmpeg();
-    run.args(["-f", "rawvideo", "-pixel_format", "rgb24", "-framerate", "1"]);
-    run.option("-video_size", format!("{}x{}", size.width, size.height));
-    run.fed();
-    run.args(["-c:v", "mjpeg", "-pix_fmt", "yuvj420p"]);
-    run.option("-q:v", quality.0.to_string());
-    run.args(["-write_index", "0", "-f", "nut", "pipe:1"]);
-    let mut running = Running::start(run, limits)?;
-    let (stdin, stdout) = (running.take_stdin(), running.take_stdout());
-    // A thread of its own: ffmpeg stops reading while nobody reads what it writes.
-    let feeding = thread::spawn(move || {
-        let Some(mut stdin) = stdin else { return };
-        // If ffmpeg breaks off, its exit gives the reason.
-        let _ = pictures.iter().try_for_each(|picture| stdin.write_all(picture.as_ref()));
-    });
-    let mut made = Vec::new();
-    let most = limits.max_pixels.saturating_mul(3);
-    if let Some(Ok(Some(mut demuxer))) = stdout.map(|out| Demuxer::open(BufReader::new(out), most)) {
-        while let Ok(Some(packet)) = demuxer.next_packet() {
-            made.push(packet.data.to_vec());
-        }
+/// [`VideoError::OverLimit`] for a picture with no pixels, with a side over 65,535, or with fewer bytes than its size says.
+pub(super) fn jpeg(rgb: &[u8], size: Pixels, quality: Quality) -> Result<Vec<u8>, VideoError> {
+    let refused = || VideoError::OverLimit(format!("no JPEG can be {} x {} pixels", size.width, size.height));
+    let side = |side: u32| u16::try_from(side).map_err(|_| refused());
+    let (width, height) = (side(size.width)?, side(size.height)?);
+    let mut bytes = Vec::new();
+    let mut encoder = Encoder::new(&mut bytes, quality.0);
+    encoder.set_sampling_factor(SamplingFactor::F_2_2);
+    encoder.encode(rgb, width, height, ColorType::Rgb).map_err(|_| refused())?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks the start, the end and the stated size of the JPEG of a grey picture; `None`: it is refused.
+    #[track_caller]
+    fn check(width: u32, height: u32, bytes: usize, expected: Option<[u8; 4]>) {
+        let made = jpeg(&vec![90; bytes], Pixels { width, height }, Quality(85)).ok();
+        let stated = made.map(|made| {
+            assert!(made.starts_with(&[0xff, 0xd8, 0xff]) && made.ends_with(&[0xff, 0xd9]));
+            let frame = made.windows(2).position(|it| it == [0xff, 0xc0]).unwrap();
+            made[frame + 5..frame + 9].try_into().unwrap()
+        });
+        assert_eq!(stated, expected, "{width} x {height}");
     }
-    let finished = running.finish();
-    let _ = feeding.join();
-    match finished.over_limit(limits) {
-        Some(error) => Err(error),
-        None if made.len() == expected => Ok(made),
-        None => Err(failed(&finished)),
+
+    #[test]
+    fn a_jpeg_has_the_size_of_its_picture() {
+        check(1, 1, 3, Some([0, 1, 0, 1]));
+        check(33, 258, 3 * 33 * 258, Some([1, 2, 0, 33]));
+    }
+
+    #[test]
+    fn what_no_jpeg_can_be_is_refused() {
+        check(0, 4, 0, None);
+        check(4, 4, 47, None);
+        check(65_536, 1, 3 * 65_536, None);
     }
 }

@@ -71,12 +71,6 @@ impl Run {
         self.may_read(path);
     }
 
-    /// Reads what this process writes to its standard input, in the format that the arguments before name.
-    pub(super) fn fed(&mut self) {
-        self.args(["-i", "pipe:0"]);
-        self.takes_stdin();
-    }
-
     /// Gives the program a pipe from this process as standard input.
     pub(super) fn takes_stdin(&mut self) {
         self.is_fed = true;

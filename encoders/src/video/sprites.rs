@@ -2,8 +2,8 @@
 //!
 //! They are made of the frames that a decode yields anyway, so a video is not decoded for them again.
 
-use super::jpeg::{Quality, jpegs};
-use super::{Limits, Probe, VideoError};
+use super::jpeg::{Quality, jpeg};
+use super::{Probe, VideoError};
 use crate::Frame;
 use crate::resize::{Pixels, Resampling, resize};
 
@@ -15,7 +15,7 @@ const LEAST_INTERVAL_MS: i64 = 500;
 const TILE_SIDE: u32 = 160;
 /// Pictures in a row of a sheet, and most rows.
 const SHEET_SIDE: usize = 10;
-const QUALITY: Quality = Quality(5);
+const QUALITY: Quality = Quality(80);
 
 /// The sprite sheets of a video.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,8 +69,8 @@ impl SpriteCollector {
     /// Encodes the pictures up to the end of the video. Blocks. `None` if no frame came.
     ///
     /// # Errors
-    /// [`VideoError`] if ffmpeg fails.
-    pub fn finish(mut self, duration_ms: i64, limits: &Limits) -> Result<Option<Sprites>, VideoError> {
+    /// [`VideoError::OverLimit`] if the pictures of a row do not fit into a JPEG.
+    pub fn finish(mut self, duration_ms: i64) -> Result<Option<Sprites>, VideoError> {
         self.fill_until(duration_ms);
         if self.tiles.is_empty() {
             let Some(frame) = self.last.take() else { return Ok(None) };
@@ -82,14 +82,13 @@ impl SpriteCollector {
         let rows = tiles.div_ceil(columns).min(SHEET_SIDE);
         let Pixels { width, height } = self.tile;
         let sheet = Pixels { width: width * columns as u32, height: height * rows as u32 };
-        let mut pictures = Vec::new();
+        let mut sheets = Vec::new();
         // The pictures of a sheet are freed before the next one is made.
         while !self.tiles.is_empty() {
             let rest = self.tiles.split_off(self.tiles.len().min(columns * rows));
             let tiles = std::mem::replace(&mut self.tiles, rest);
-            pictures.push(self.sheet(&tiles, columns, sheet));
+            sheets.push(jpeg(&self.sheet(&tiles, columns, sheet), sheet, QUALITY)?);
         }
-        let sheets = jpegs(pictures, sheet, QUALITY, limits)?;
         let interval_ms = self.interval_ms;
         Ok(Some(Sprites {
             tile_width: width,
@@ -242,16 +241,16 @@ pub(super) mod tests {
     fn sheets_are_jpegs_with_the_pictures_in_rows() {
         let mut collector = SpriteCollector::new(&probe(64, 32, 0));
         (0..23).for_each(|number| collector.push(&frame(number * 500, 10 * number as u8)));
-        let sprites = collector.finish(23 * 500, &Limits::default()).unwrap().unwrap();
+        let sprites = collector.finish(23 * 500).unwrap().unwrap();
         assert_eq!((sprites.tile_width, sprites.tile_height, sprites.interval_ms), (64, 32, 500));
         assert_eq!((sprites.columns, sprites.rows, sprites.tiles, sprites.sheets.len()), (10, 3, 23, 1));
         let jpeg = &sprites.sheets[0];
         assert!(jpeg.starts_with(&[0xff, 0xd8, 0xff]) && jpeg.ends_with(&[0xff, 0xd9]));
         let mut many = SpriteCollector::new(&probe(64, 32, 0));
         (0..201).for_each(|number| many.push(&frame(number * 500, 0)));
-        let sprites = many.finish(201 * 500, &Limits::default()).unwrap().unwrap();
+        let sprites = many.finish(201 * 500).unwrap().unwrap();
         assert_eq!((sprites.rows, sprites.tiles, sprites.sheets.len()), (10, 201, 3));
-        let none = SpriteCollector::new(&probe(64, 32, 0)).finish(1000, &Limits::default());
+        let none = SpriteCollector::new(&probe(64, 32, 0)).finish(1000);
         assert_eq!(none.unwrap(), None);
     }
 }

@@ -6,10 +6,10 @@
 use std::collections::VecDeque;
 
 use super::decode::Output;
-use super::jpeg::{Quality, jpegs};
+use super::jpeg::{Quality, jpeg};
 use super::rendition::{Size, fitted};
 use super::segment::ClipRange;
-use super::{Limits, Probe, VideoError};
+use super::{Probe, VideoError};
 use crate::resize::{Pixels, Resampling};
 use crate::{Frame, FrameSize, Scaling};
 
@@ -23,12 +23,9 @@ const LEAST_APART_MS: i64 = 500;
 const EARLY_MS: i64 = LEAST_APART_MS / 2;
 /// Most bytes of waiting frames: a minute of them for most videos.
 const MOST_WAITING: usize = 48 << 20;
-/// Pictures of one run of ffmpeg.
-const PICTURES_AT_ONCE: usize = 32;
 /// Bytes of JPEGs after which no more are made: those of some thousand clips.
 const MOST_BYTES: usize = 64 << 20;
-/// That of thumbnails on request.
-const QUALITY: Quality = Quality(4);
+const QUALITY: Quality = Quality(85);
 
 /// Thumbnails of a video and of its clips, as JPEGs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -60,7 +57,6 @@ pub fn frames(probe: &Probe) -> Output {
 /// Chooses thumbnails while a video is decoded: at most 48 MB of frames wait for the end of their clip.
 pub struct ThumbnailCollector {
     size: Pixels,
-    limits: Limits,
     /// The middle of the video, as far as the probe knows it.
     middle_ms: i64,
     /// The frame on screen there.
@@ -69,31 +65,22 @@ pub struct ThumbnailCollector {
     waiting: VecDeque<Frame>,
     /// Least time from a waiting frame to the next.
     apart_ms: i64,
-    chosen: Vec<Chosen>,
-    made: Thumbnails,
+    made: Vec<ClipThumbnail>,
+    /// Bytes of `made`.
     bytes: usize,
-}
-
-/// A frame to make a thumbnail of.
-struct Chosen {
-    /// `None`: the whole video.
-    of: Option<ClipRange>,
-    frame: Frame,
 }
 
 impl ThumbnailCollector {
     /// Starts with the first frame of a video.
-    pub fn new(probe: &Probe, limits: &Limits) -> ThumbnailCollector {
+    pub fn new(probe: &Probe) -> ThumbnailCollector {
         let Size { width, height } = fitted(probe, THUMBNAIL_WIDTH);
         ThumbnailCollector {
             size: Pixels { width, height },
-            limits: *limits,
             middle_ms: probe.duration_ms / 2,
             of_video: None,
             waiting: VecDeque::new(),
             apart_ms: LEAST_APART_MS,
-            chosen: Vec::new(),
-            made: Thumbnails::default(),
+            made: Vec::new(),
             bytes: 0,
         }
     }
@@ -118,33 +105,32 @@ impl ThumbnailCollector {
         }
     }
 
-    /// Takes the next clips, whose bounds are final, in order of time. Blocks while thumbnails are made.
+    /// Takes the next clips, whose bounds are final, in order of time, and makes their thumbnails.
     ///
     /// # Errors
-    /// [`VideoError`] if ffmpeg fails.
+    /// [`VideoError::OverLimit`] if the video's shape fits into no JPEG.
     pub fn clips(&mut self, clips: &[ClipRange]) -> Result<(), VideoError> {
         for clip in clips {
-            if let Some(frame) = self.in_the_middle_of(*clip) {
-                self.chosen.push(Chosen { of: Some(*clip), frame });
+            if self.bytes < MOST_BYTES
+                && let Some(frame) = self.in_the_middle_of(*clip)
+            {
+                let jpeg = jpeg(&frame.rgb, self.size, QUALITY)?;
+                self.bytes += jpeg.len();
+                self.made.push(ClipThumbnail { range: *clip, jpeg });
             }
             self.waiting.retain(|frame| clip.end_ms <= frame.time_ms);
             self.apart_ms = LEAST_APART_MS;
-            if self.chosen.len() == PICTURES_AT_ONCE {
-                self.make()?;
-            }
         }
         Ok(())
     }
 
-    /// Makes the last thumbnails, and returns all. Blocks.
+    /// Makes the video's thumbnail, and returns all.
     ///
     /// # Errors
-    /// [`VideoError`] if ffmpeg fails.
-    pub fn finish(mut self) -> Result<Thumbnails, VideoError> {
-        let of_video = self.of_video.take().map(|frame| Chosen { of: None, frame });
-        self.chosen.extend(of_video);
-        self.make()?;
-        Ok(self.made)
+    /// [`VideoError::OverLimit`] if the video's shape fits into no JPEG.
+    pub fn finish(self) -> Result<Thumbnails, VideoError> {
+        let of_video = self.of_video.map(|frame| jpeg(&frame.rgb, self.size, QUALITY));
+        Ok(Thumbnails { video: of_video.transpose()?, clips: self.made })
     }
 
     /// The frame on screen at the clip's middle, or the first frame after it. None that began before the clip: it may show
@@ -165,25 +151,6 @@ impl ThumbnailCollector {
         });
         self.apart_ms = self.apart_ms.saturating_mul(2);
     }
-
-    fn make(&mut self) -> Result<(), VideoError> {
-        let mut chosen = std::mem::take(&mut self.chosen);
-        if self.bytes >= MOST_BYTES {
-            chosen.retain(|it| it.of.is_none());
-        }
-        if chosen.is_empty() {
-            return Ok(());
-        }
-        let (of, pictures): (Vec<_>, Vec<_>) = chosen.into_iter().map(|it| (it.of, it.frame.rgb)).unzip();
-        for (of, jpeg) in of.into_iter().zip(jpegs(pictures, self.size, QUALITY, &self.limits)?) {
-            self.bytes += jpeg.len();
-            match of {
-                Some(range) => self.made.clips.push(ClipThumbnail { range, jpeg }),
-                None => self.made.video = Some(jpeg),
-            }
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -192,7 +159,7 @@ mod tests {
 
     fn collector(width: u32, height: u32, duration_ms: i64) -> ThumbnailCollector {
         let probe = crate::video::sprites::tests::probe(width, height, duration_ms);
-        ThumbnailCollector::new(&probe, &Limits::default())
+        ThumbnailCollector::new(&probe)
     }
 
     fn frame(time_ms: i64, width: u32, height: u32) -> Frame {

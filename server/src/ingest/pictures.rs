@@ -4,7 +4,7 @@ use reprise_encoders::Frame;
 use reprise_encoders::video::segment::ClipRange;
 use reprise_encoders::video::sprites::SpriteCollector;
 use reprise_encoders::video::thumbnails::{self, ThumbnailCollector, Thumbnails};
-use reprise_encoders::video::{Limits, Output, Probe, VideoError};
+use reprise_encoders::video::{Output, Probe, VideoError};
 
 use crate::sprites;
 
@@ -29,18 +29,16 @@ pub(super) struct Pictures {
 /// Makes pictures while a video is decoded.
 pub(super) struct PictureMaker {
     probe: Probe,
-    limits: Limits,
     tiles: Option<SpriteCollector>,
     thumbnails: Option<ThumbnailCollector>,
 }
 
 impl PictureMaker {
-    pub(super) fn new(wanted: Wanted, probe: &Probe, limits: &Limits) -> PictureMaker {
+    pub(super) fn new(wanted: Wanted, probe: &Probe) -> PictureMaker {
         PictureMaker {
             probe: probe.clone(),
-            limits: *limits,
             tiles: wanted.sprites.then(|| SpriteCollector::new(probe)),
-            thumbnails: wanted.thumbnails.then(|| ThumbnailCollector::new(probe, limits)),
+            thumbnails: wanted.thumbnails.then(|| ThumbnailCollector::new(probe)),
         }
     }
 
@@ -61,7 +59,7 @@ impl PictureMaker {
         }
     }
 
-    /// Takes clips with final bounds. Blocks while thumbnails are made.
+    /// Takes clips with final bounds, and makes their thumbnails.
     pub(super) fn clips(&mut self, clips: &[ClipRange]) {
         let Some(collector) = &mut self.thumbnails else { return };
         if let Err(error) = collector.clips(clips) {
@@ -70,14 +68,14 @@ impl PictureMaker {
         }
     }
 
-    /// Makes what is missing. Blocks.
+    /// Makes what is missing.
     pub(super) fn finish(self, duration_ms: i64) -> Pictures {
         let thumbnails = self.thumbnails.map(ThumbnailCollector::finish).transpose();
         let thumbnails = thumbnails.unwrap_or_else(|error| {
             tracing::warn!(%error, "the thumbnails of a video could not be made");
             None
         });
-        let sprites = self.tiles.map(|tiles| sheets(tiles, duration_ms, &self.limits)).transpose();
+        let sprites = self.tiles.map(|tiles| sheets(tiles, duration_ms)).transpose();
         let sprites = sprites.unwrap_or_else(|error| {
             tracing::warn!(%error, "the sprite sheets of a video could not be made");
             None
@@ -87,7 +85,7 @@ impl PictureMaker {
 }
 
 /// The file of the sprite sheets.
-fn sheets(tiles: SpriteCollector, duration_ms: i64, limits: &Limits) -> Result<Option<Vec<u8>>, VideoError> {
-    let sprites = tiles.finish(duration_ms, limits)?;
+fn sheets(tiles: SpriteCollector, duration_ms: i64) -> Result<Option<Vec<u8>>, VideoError> {
+    let sprites = tiles.finish(duration_ms)?;
     Ok(sprites.and_then(|sprites| sprites::to_file(&sprites).ok()))
 }
