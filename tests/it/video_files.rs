@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use reprise_encoders::FrameSize;
 use reprise_encoders::video::sample::Sampler;
 use reprise_encoders::video::{
-    Limits, VideoError, VideoFile, frames_of_span, seek_agrees_with, seek_is_safe,
+    Limits, References, VideoError, VideoFile, frames_of_span, seek_agrees_with, seek_is_safe,
 };
 use reprise_tests::test_data;
 use serde_json::Value;
@@ -227,8 +227,11 @@ fn a_file_whose_seek_yields_garbage_is_found_out_and_read_in_order() {
         let path = folder.join(name);
         let watched = watch(&path).unwrap();
         assert_eq!(seek_is_safe(&path, &watched.probe, &limits).unwrap(), safe, "{name}");
-        let spots = [1, 2, 3].map(|i| watched.detect[watched.detect.len() * i / 4].clone());
-        assert_eq!(seek_agrees_with(&path, &watched.probe, &spots, &limits).unwrap(), safe, "{name}");
+        let spots = [1, 2, 3].map(|i| watched.detect[watched.detect.len() * i / 4].time_ms);
+        let mut references = References::near(spots.to_vec());
+        watched.detect.iter().for_each(|frame| references.push(frame));
+        assert!(references.are_complete(), "{name}");
+        assert_eq!(seek_agrees_with(&path, &watched.probe, &references, &limits).unwrap(), safe, "{name}");
         let late = watched.summary.duration_ms * 3 / 4;
         let frames = frames_of_span(
             VideoFile { path: &path, probe: &watched.probe, in_order: !safe, limits: &limits },

@@ -24,6 +24,7 @@ pub mod rendition;
 mod run;
 mod running;
 mod sandbox;
+pub mod seek;
 pub mod segment;
 pub mod span;
 pub mod sprites;
@@ -44,9 +45,8 @@ pub use limits::Limits;
 pub use luma::{LumaPicture, LumaPictures, luma_pictures};
 pub use probe::{Probe, probe};
 pub use sandbox::use_sandbox;
-pub use span::{
-    Pick, VideoFile, count_frames, frames_of_span, picked_frames_of_span, seek_agrees_with, seek_is_safe,
-};
+pub use seek::{References, seek_agrees_with, seek_is_safe};
+pub use span::{Pick, VideoFile, count_frames, frames_of_span, picked_frames_of_span};
 pub use still::decode_still;
 pub use subtitles::{is_text, subtitles_as_vtt};
 pub use tesseract::{InstalledTesseract, Tesseract, TesseractError, installed_tesseract};

@@ -1,11 +1,11 @@
-//! The frames of one span of a video, for queries and uploads, and checks that seeking in the file is safe.
+//! The frames of one span of a video, for queries and uploads.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::path::Path;
 
-use super::decode::{Event, Request, decode, fine};
+use super::decode::fine;
 use super::pass::{Branch, Picture, Plan, Scale, Which};
 use super::run::Run;
 use super::running::Running;
@@ -226,80 +226,4 @@ fn packets(path: &Path, probe: &Probe, interval: &str, limits: &Limits) -> Resul
             Ok(times)
         }
     }
-}
-
-/// The largest mean difference, of 255, between pictures of the same time.
-const SAME_PICTURE: f64 = 2.0;
-/// The range that [`seek_is_safe`] checks, in milliseconds: long enough for several key frames, short enough to be
-/// cheap.
-const LOOK_WITHIN_MS: i64 = 30_000;
-
-/// Whether seeking gives the same pictures as decoding in order, at three times in the first half minute. Blocks.
-/// [`seek_agrees_with`] checks the whole file.
-///
-/// # Errors
-/// As [`decode`].
-pub fn seek_is_safe(path: &Path, probe: &Probe, limits: &Limits) -> Result<bool, VideoError> {
-    let within = probe.duration_ms.min(LOOK_WITHIN_MS);
-    let moments = [within / 4, within / 2, within * 9 / 10];
-    let mut references: Vec<Frame> = Vec::new();
-    let request = Request { detect_width: Some(128), outputs: Vec::new() };
-    for event in decode(path, probe, request, limits)? {
-        let Event::Detect(frame) = event? else { continue };
-        let Some(&moment) = moments.get(references.len()) else { break };
-        if frame.time_ms >= moment {
-            references.push(frame);
-        }
-    }
-    seek_agrees_with(path, probe, &references, limits)
-}
-
-/// Whether seeking to the references' times gives their pictures. The references are frames of [`Event::Detect`] from a
-/// decode in order; about three suffice, spread over the file. Blocks.
-///
-/// # Errors
-/// As [`decode`].
-pub fn seek_agrees_with(
-    path: &Path,
-    probe: &Probe,
-    references: &[Frame],
-    limits: &Limits,
-) -> Result<bool, VideoError> {
-    for reference in references {
-        let Some(seek_ms) = probe.seek_for(reference.time_ms) else { continue };
-        let branches = [Branch {
-            which: Which::From(reference.time_ms),
-            scale: Scale::Rough(reference.width, reference.height),
-        }];
-        let plan = Plan {
-            path,
-            stream: probe.stream,
-            clock: probe.clock,
-            seek_ms: Some(seek_ms),
-            until_ms: Some(reference.time_ms + 1),
-            branches: &branches,
-        };
-        let mut pass = plan.start(limits)?;
-        let mut sought = None;
-        while let Some(picture) = pass.next_picture() {
-            sought.get_or_insert(picture);
-        }
-        let same = sought.is_some_and(|picture| difference(&picture.rgb, &reference.rgb) <= SAME_PICTURE);
-        if let Some(error) = pass.finish().over_limit(limits) {
-            return Err(error);
-        }
-        if !same {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// The mean absolute difference; infinite for pictures of different size.
-fn difference(a: &[u8], b: &[u8]) -> f64 {
-    if a.len() != b.len() || a.is_empty() {
-        return f64::INFINITY;
-    }
-    let sum: u64 = a.iter().zip(b).map(|(a, b)| u64::from(a.abs_diff(*b))).sum();
-    sum as f64 / a.len() as f64
 }

@@ -4,9 +4,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use reprise_encoders::Frame;
 use reprise_encoders::video::segment::{ClipRange, Curve, Segmentation};
-use reprise_encoders::video::{self, Summary};
+use reprise_encoders::video::{self, References, Summary};
 use tokio::sync::mpsc;
 
 use super::assemble::Feed;
@@ -246,7 +245,7 @@ impl Work {
         Curve::read(&bytes).ok().filter(|curve| curve.has_edges || !segmentation.needs_edges())
     }
 
-    async fn seek_agrees_with(&self, references: Vec<Frame>) -> Result<bool, IngestError> {
+    async fn seek_agrees_with(&self, references: References) -> Result<bool, IngestError> {
         let media = self.media.clone();
         blocking(move || video::seek_agrees_with(&media.path, &media.probe, &references, &media.limits)).await
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use reprise_encoders::Frame;
 use reprise_encoders::video::sample::Sampler;
 use reprise_encoders::video::segment::{ClipRange, CurveWriter, Meter, Segmentation, Segmenter};
-use reprise_encoders::video::{self, Event, Limits, Output, Probe, Request, Summary, VideoError};
+use reprise_encoders::video::{self, Event, Limits, Output, Probe, References, Request, Summary, VideoError};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -16,12 +16,11 @@ use super::progress::JobProgress;
 use crate::sprites;
 use crate::terms::SpanKey;
 
-/// Positions at which seeking is compared with decoding in order, in twentieths of the duration. Each check may
-/// decode a whole keyframe interval. A short video is checked only at the last position: if any seek fails, that one
-/// fails.
+/// Positions at which seeking is compared with decoding in order, in twentieths of the duration. Each check has to
+/// start a process. A short video is checked only at the last position: if any seek fails, that one fails.
 const LOOK_AT: [i64; 3] = [18, 5, 10];
-/// Videos shorter than this are short.
-const SHORT_MS: i64 = 60_000;
+/// Videos shorter than this are short: each further check would take longer than a fiftieth of their decode.
+const SHORT_MS: i64 = 300_000;
 
 /// Largest number of sampled frames per step: one batch of a frame stage.
 const FRAMES_PER_STEP: usize = 32;
@@ -114,8 +113,8 @@ pub(super) enum Step {
 /// Result of a pass.
 pub(super) struct PassOutcome {
     pub(super) summary: Summary,
-    /// A few small frames for the check of seeking. Empty if the video was not cut.
-    pub(super) references: Vec<Frame>,
+    /// A few small frames for the check of seeking. None if the video was not cut.
+    pub(super) references: References,
     /// The scores of all frames as stored ([`Curve`]). Empty if the video was not cut.
     pub(super) curve: Vec<u8>,
     /// The pictures that were asked for.
@@ -130,7 +129,7 @@ pub(super) fn run(
     steps: &mpsc::Sender<Step>,
 ) -> Result<PassOutcome, IngestError> {
     let wanted = pass.segment.as_ref().map_or(Wanted::default(), |_| pass.pictures);
-    let mut pictures = PictureMaker::new(wanted, &media.probe, &media.limits);
+    let mut pictures = PictureMaker::new(wanted, &media.probe);
     let request = Request {
         detect_width: pass.segment.as_ref().map(|_| sprites::FRAME_WIDTH),
         // The output behind those of the taps is that of the pictures.
@@ -148,7 +147,7 @@ pub(super) fn run(
             Event::Detect(frame) => {
                 progress.frame(frame.time_ms);
                 pictures.detect(&frame);
-                let clips = cutter.as_mut().map_or(Vec::new(), |cutter| cutter.push(frame));
+                let clips = cutter.as_mut().map_or(Vec::new(), |cutter| cutter.push(&frame));
                 pictures.clips(&clips);
                 send_clips(clips, steps)?;
             }
@@ -170,7 +169,7 @@ pub(super) fn run(
     let Some(cutter) = cutter else {
         return Ok(PassOutcome {
             summary,
-            references: Vec::new(),
+            references: References::default(),
             curve: Vec::new(),
             pictures: Pictures::default(),
         });
@@ -222,36 +221,30 @@ struct Cutter {
     meter: Meter,
     segmenter: Segmenter,
     curve: CurveWriter,
-    moments: Vec<i64>,
-    references: Vec<Frame>,
+    references: References,
 }
 
 impl Cutter {
     fn new(cutting: &Cutting, probe: &Probe) -> Cutter {
         let looks = if probe.duration_ms < SHORT_MS { 1 } else { LOOK_AT.len() };
-        let mut moments: Vec<i64> =
-            LOOK_AT[..looks].iter().map(|part| probe.duration_ms / 20 * part).collect();
-        moments.sort_unstable();
+        let moments = LOOK_AT[..looks].iter().map(|part| probe.duration_ms / 20 * part).collect();
         Cutter {
             meter: Meter::new(cutting.segmentation.needs_edges()),
             segmenter: Segmenter::with_cues(cutting.segmentation, &cutting.cues),
             curve: CurveWriter::new(cutting.segmentation.needs_edges()),
-            moments,
-            references: Vec::new(),
+            references: References::near(moments),
         }
     }
 
-    fn push(&mut self, frame: Frame) -> Vec<ClipRange> {
-        let scores = self.meter.measure(&frame);
+    fn push(&mut self, frame: &Frame) -> Vec<ClipRange> {
+        let scores = self.meter.measure(frame);
         self.curve.push(&scores);
         let clips = self.segmenter.push(&scores);
-        if self.moments.get(self.references.len()).is_some_and(|moment| *moment <= frame.time_ms) {
-            self.references.push(frame);
-        }
+        self.references.push(frame);
         clips
     }
 
-    fn finish(mut self, duration_ms: i64) -> (Vec<ClipRange>, Vec<Frame>, Vec<u8>) {
+    fn finish(mut self, duration_ms: i64) -> (Vec<ClipRange>, References, Vec<u8>) {
         (self.segmenter.finish(duration_ms), self.references, self.curve.finish(duration_ms))
     }
 }
