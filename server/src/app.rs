@@ -12,6 +12,7 @@ use crate::access::{Caller, Downloads, Gate, LinkSigner};
 use crate::catalog::{Catalog, CatalogError, Hold, Secret, View, instant};
 use crate::config::Config;
 use crate::models::Spaces;
+use crate::probes::Probes;
 use crate::query_frames::QueryFrames;
 use crate::query_log::QueryLog;
 use crate::speech::Speech;
@@ -48,6 +49,8 @@ pub struct App {
     pub query_uploads: Arc<Semaphore>,
     /// Limits concurrent decodes for queries.
     pub query_decodes: Arc<Semaphore>,
+    /// The probes of recent uploads.
+    pub probes: Probes,
     /// Frames of recent query ranges.
     pub query_frames: QueryFrames,
     /// The downloads that the audit log has.

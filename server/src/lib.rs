@@ -20,6 +20,7 @@ pub mod jobs;
 pub mod library;
 pub mod maps;
 pub mod models;
+pub mod probes;
 pub mod query_frames;
 pub mod query_log;
 pub mod search;

@@ -22,6 +22,7 @@ use crate::ingest;
 use crate::jobs::{self, Duty};
 use crate::library;
 use crate::models::{Spaces, SpacesError};
+use crate::probes::Probes;
 use crate::query_frames::QueryFrames;
 use crate::query_log::QueryLog;
 use crate::speech::{Speech, SpeechError};
@@ -101,6 +102,7 @@ pub async fn open(config: Config) -> Result<Arc<App>, StartError> {
         uploads: uploads(),
         query_uploads: uploads(),
         query_decodes: Arc::new(Semaphore::new(config.query_decodes.max(1))),
+        probes: Probes::default(),
         query_frames: QueryFrames::default(),
         downloads: Downloads::default(),
         renders: Renders::default(),

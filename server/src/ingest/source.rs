@@ -24,17 +24,19 @@ pub struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Probes the video's file.
+    /// The video's file and its probe, which its upload may have left.
     pub(super) async fn media(&self) -> Result<Media, IngestError> {
         let gone = |_| IngestError::FileGone(self.video.file.clone());
-        let file = self.app.storage.local(&StoredFile::of(&self.video.file)).await.map_err(gone)?;
-        let path = file.path().to_owned();
+        let stored = StoredFile::of(&self.video.file);
+        let path = self.app.storage.local(&stored).await.map_err(gone)?.path().to_owned();
         let limits = self.app.config.decode_limits();
-        let probed = {
-            let path = path.clone();
-            tokio::task::spawn_blocking(move || video::probe(&path, &limits)).await
+        let probe = match self.app.probes.take(&stored) {
+            Some(probe) => probe,
+            None => {
+                let path = path.clone();
+                tokio::task::spawn_blocking(move || video::probe(&path, &limits)).await??
+            }
         };
-        let probe = probed??;
         self.progress.expect(probe.duration_ms, probe.frame_rate);
         Ok(Media { path, probe, limits })
     }

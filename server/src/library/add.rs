@@ -151,12 +151,17 @@ impl Library<'_> {
     }
 
     async fn add_new(&self, new: NewUpload, key: Option<IdempotencyKey>) -> Result<AddedVideo, LibraryError> {
-        let probed_ms = match self.app.view().video_by_hash(new.file.content_hash()).await? {
-            Some(_) => 0,
-            None => self.probe(new.file.path()).await?.duration_ms,
+        let probe = match self.app.view().video_by_hash(new.file.content_hash()).await? {
+            Some(_) => None,
+            None => Some(self.probe(new.file.path()).await?),
         };
+        let probed_ms = probe.as_ref().map_or(0, |probe| probe.duration_ms);
+        // A file that stays in its place may be changed by others.
+        let lasting = probe.filter(|_| matches!(new.file, SourceFile::Received(_)));
         let row = NewVideo { probed_ms, ..self.keep(new).await? };
         let (id, file) = (row.id, StoredFile::of(&row.file));
+        // Before the row, because a job may begin at once.
+        lasting.into_iter().for_each(|probe| self.app.probes.keep(file.clone(), probe));
         let added = self.app.view().add_video(row, key).await;
         let may_be_named = match &added {
             Ok(Added::New(video, _)) => video.id == id,
