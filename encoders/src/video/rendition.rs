@@ -185,7 +185,7 @@ fn write_mp4(mut run: Run, out: &Path, limits: &Limits) -> Result<(), VideoError
 }
 
 /// The error of a run that wrote nothing usable.
-fn failed(finished: &Finished) -> VideoError {
+pub(super) fn failed(finished: &Finished) -> VideoError {
     let says = |text: &str| finished.log.errors.iter().find(|line| line.contains(text));
     if let Some(line) = says("Unknown encoder").or_else(|| says("No space left")) {
         return VideoError::Ffmpeg(line.clone().into());
