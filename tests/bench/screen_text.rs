@@ -10,7 +10,7 @@ use reprise_tests::server::{Server, binary};
 use reprise_tests::written::{Look, Slide, can_read, written};
 use serde_json::{Value, json};
 
-use super::cpu::Meter;
+use super::cpu::{Cost, Meter};
 use super::report::Report;
 
 /// Slides of a film whose reading is judged, and the seconds of each.
@@ -19,6 +19,9 @@ const SECONDS: u32 = 4;
 /// A lecture of 100 slides an hour, for a part of an hour.
 const LECTURE: usize = 17;
 const LECTURE_SECONDS: u32 = 36;
+/// Length of the film with a score board, and the seconds within which its changes should be found.
+const BOARD_SECONDS: u32 = 180;
+const SOON: f64 = 1.0;
 /// Slides that are searched.
 const SEARCHED: usize = 100;
 /// Letters of a line.
@@ -45,6 +48,7 @@ pub(crate) async fn measure(folder: &Path, report: &mut Report) {
         }
     }
     cost(folder, &pages[..LECTURE], report);
+    board(folder, report);
     search(folder, &pages, report).await;
 }
 
@@ -161,15 +165,53 @@ fn cost(folder: &Path, pages: &[Page], report: &mut Report) {
         let cost = meter.read().per(hours);
         let what = if then.is_empty() { "slides alone" } else { "slides and a speaker who moves" };
         report.reading(&format!(
-            "| {what} | {:.0} | {:.0} | {:.1} | {:.0} | {} | {} |",
+            "| {what} | {:.0} | {:.1} | {:.0} | {:.0} | {} | {} |",
             cost.cpu,
+            share(cost),
             cost.wall,
-            100.0 * cost.wall / 3600.0,
             floor.cpu,
             found["regions"],
             found["runs"]
         ));
     }
+}
+
+/// The share of an hour's time on two cores that an hour of video takes, in per cent.
+fn share(cost: Cost) -> f64 {
+    100.0 * cost.cpu / (2.0 * 3600.0)
+}
+
+/// A score board over athletes: the changes that are found within [`SOON`], and what an hour of it costs.
+fn board(folder: &Path, report: &mut Report) {
+    let file = folder.join("board.mp4");
+    let seconds = BOARD_SECONDS.to_string();
+    let made = Command::new(binary()).args(["synth", "board", "--seconds", &seconds]).arg(&file).status();
+    assert!(made.unwrap().success());
+    let meter = Meter::own();
+    let found = read(&file);
+    let cost = meter.read().per(f64::from(BOARD_SECONDS) / 3600.0);
+    let truth = std::fs::read_to_string(folder.join("board.mp4.jsonl")).unwrap();
+    let truth: Vec<Value> = truth.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let soon = truth.iter().filter(|change| is_read(&found, change)).count();
+    report.board(&format!(
+        "| {} | {soon} | {:.0} | {:.1} | {:.0} | {} | {} |",
+        truth.len(),
+        cost.cpu,
+        share(cost),
+        cost.wall,
+        found["regions"],
+        found["runs"]
+    ));
+}
+
+/// Whether a line with the name and the number begins within [`SOON`] of the change.
+fn is_read(found: &Value, change: &Value) -> bool {
+    let start = |it: &Value| it["start"].as_f64().unwrap();
+    let told = words(change["text"].as_str().unwrap());
+    found["lines"].as_array().unwrap().iter().any(|line| {
+        let read = words(line["text"].as_str().unwrap());
+        (start(line) - start(change)).abs() <= SOON && told.iter().all(|word| read.contains(word))
+    })
 }
 
 /// Queries of 4 to 8 words of a slide, asked of what was read: whether the best clip is the slide's.

@@ -47,6 +47,22 @@ impl Grid {
         rows.flat_map(move |row| columns.clone().map(move |column| row * self.columns() + column))
     }
 
+    /// The ground of the text in these blocks: their median luma.
+    pub(super) fn ground(self, luma: &[u8], blocks: impl Iterator<Item = usize>) -> u8 {
+        let mut counts = [0_usize; 256];
+        for Place { left, top, right, bottom } in blocks.map(|block| self.place(block)) {
+            let rows = (top..bottom).map(|y| &luma[y * self.width + left..y * self.width + right]);
+            rows.flatten().for_each(|value| counts[usize::from(*value)] += 1);
+        }
+        let half = counts.iter().sum::<usize>().div_ceil(2);
+        let mut below = 0;
+        let is_median = |count: &usize| {
+            below += count;
+            below >= half
+        };
+        counts.iter().position(is_median).unwrap_or(0) as u8
+    }
+
     /// Marks the blocks in which two pictures differ by more than noise.
     pub(super) fn differing(self, a: &[u8], b: &[u8], marks: &mut Vec<bool>) {
         marks.clear();
@@ -144,6 +160,15 @@ mod tests {
         assert!(!GRID.may_hold_text(&picture([0, 0, 40, 20]), 4));
         assert!(GRID.may_hold_text(&picture([4, 4, 6, 12]), 0));
         assert!(GRID.may_hold_text(&picture([36, 16, 38, 20]), 5));
+    }
+
+    #[test]
+    fn the_ground_is_what_lies_around_the_letters() {
+        let mut board = picture([16, 0, 40, 20]);
+        (20..40).step_by(4).for_each(|x| (0..20).for_each(|y| board[y * 40 + x] = 20));
+        assert_eq!(GRID.ground(&board, [0].into_iter()), 100);
+        assert_eq!(GRID.ground(&board, [1, 2].into_iter()), 250);
+        assert_eq!(GRID.ground(&board, [].into_iter()), 0);
     }
 
     #[test]

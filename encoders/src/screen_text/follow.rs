@@ -43,8 +43,16 @@ pub(super) struct Reading {
 struct Waiting {
     number: u32,
     reading: Reading,
-    /// Blocks that ended meanwhile, and when.
-    ended: Vec<(usize, i64)>,
+    /// Blocks that ended meanwhile.
+    ended: Vec<(usize, End)>,
+}
+
+/// When a reading no longer holds for a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct End {
+    pub(super) at_ms: i64,
+    /// Whether it shows something else from then on, or was read again with others that do.
+    pub(super) is_changed: bool,
 }
 
 /// A line on screen.
@@ -54,8 +62,7 @@ struct Followed {
     start_ms: i64,
     /// Its blocks, ascending.
     blocks: Vec<usize>,
-    /// When blocks of it began to show something else.
-    ended_ms: Vec<i64>,
+    ended: Vec<End>,
     picture: (usize, usize),
 }
 
@@ -113,12 +120,12 @@ impl Follower {
         self.waiting.iter().map(|it| &it.reading.page).collect()
     }
 
-    /// A block of a reading shows something else from this time on.
-    pub(super) fn ended(&mut self, number: u32, block: usize, at_ms: i64) {
+    /// A reading no longer holds for a block.
+    pub(super) fn ended(&mut self, number: u32, block: usize, end: End) {
         if let Some(lines) = self.lines.get_mut(&number) {
-            lines.iter_mut().for_each(|it| it.ended(block, at_ms));
+            lines.iter_mut().for_each(|it| it.ended(block, end));
         } else if let Some(waiting) = self.waiting.iter_mut().rev().find(|it| it.number == number) {
-            waiting.ended.push((block, at_ms));
+            waiting.ended.push((block, end));
         }
     }
 
@@ -134,8 +141,8 @@ impl Follower {
                 let is_fruitful = lines.iter().any(|it| grown(it.line.at).touches(place));
                 verdicts.push(Verdict { block: *block, is_fruitful });
             }
-            for (block, at_ms) in ended {
-                lines.iter_mut().for_each(|it| it.ended(block, at_ms));
+            for (block, end) in ended {
+                lines.iter_mut().for_each(|it| it.ended(block, end));
             }
             self.lines.insert(number, lines);
         }
@@ -201,24 +208,27 @@ impl Reading {
             line: ReadLine { at, ..line },
             start_ms: start_ms.unwrap_or(self.at_ms).min(self.at_ms),
             blocks,
-            ended_ms: Vec::new(),
+            ended: Vec::new(),
             picture: (self.grid.width, self.grid.height),
         })
     }
 }
 
 impl Followed {
-    fn ended(&mut self, block: usize, at_ms: i64) {
+    fn ended(&mut self, block: usize, end: End) {
         if self.blocks.binary_search(&block).is_ok() {
-            self.ended_ms.push(at_ms);
+            self.ended.push(end);
         }
     }
 
-    /// When the line was over: its share of blocks showed something else. `None` before that.
+    /// When the line was over: its readings ended in its share of blocks. `None` before that. A line of which a digit
+    /// changed is read again as a whole a moment later; it was over when the digit changed.
     fn end_ms(&self) -> Option<i64> {
-        let mut ended_ms = self.ended_ms.clone();
-        ended_ms.sort_unstable();
-        ended_ms.get(self.blocks.len().div_ceil(OVER).max(1) - 1).copied()
+        let mut ended = self.ended.clone();
+        ended.sort_unstable();
+        let over = ended.get(self.blocks.len().div_ceil(OVER).max(1) - 1)?;
+        let changed = ended.iter().find(|it| it.is_changed).filter(|_| !over.is_changed);
+        Some(changed.unwrap_or(over).at_ms.min(over.at_ms))
     }
 
     fn sighting(self, end_ms: i64) -> Sighting {
@@ -247,9 +257,10 @@ mod tests {
     use super::super::blocks::SIDE;
     use super::*;
 
-    /// Ends blocks of a line that covers six of them, as (block, milliseconds); checks when the line was on screen.
+    /// Ends blocks of a line that covers six of them, as (block, milliseconds), then reads the others again at `again`; checks
+    /// when the line was on screen.
     #[track_caller]
-    fn check(ended: &[(usize, i64)], expected: (i64, i64)) {
+    fn check(ended: &[(usize, i64)], again: Option<i64>, expected: (i64, i64)) {
         let (width, height) = (6 * SIDE, SIDE);
         let whole = Place { left: 0, top: 0, right: width, bottom: height };
         let mut follower = Follower::default();
@@ -265,7 +276,11 @@ mod tests {
         });
         follower.answered(vec![vec![ReadLine { text: "a line".to_owned(), confidence: 1.0, at: whole }]]);
         for (block, at_ms) in ended {
-            follower.ended(0, *block, *at_ms);
+            follower.ended(0, *block, End { at_ms: *at_ms, is_changed: true });
+        }
+        if let Some(at_ms) = again {
+            let others = (0..6).filter(|block| ended.iter().all(|(it, _)| it != block));
+            others.for_each(|block| follower.ended(0, block, End { at_ms, is_changed: false }));
         }
         follower.answered(Vec::new());
         follower.finish(|_| None, 90_000);
@@ -275,9 +290,15 @@ mod tests {
 
     #[test]
     fn a_line_lasts_until_a_third_of_its_blocks_show_something_else() {
-        check(&[], (0, 90_000));
-        check(&[(2, 10_000)], (0, 90_000));
-        check(&[(2, 10_000), (3, 60_000)], (0, 60_000));
-        check(&[(0, 60_000), (1, 10_000), (2, 70_000)], (0, 60_000));
+        check(&[], None, (0, 90_000));
+        check(&[(2, 10_000)], None, (0, 90_000));
+        check(&[(2, 10_000), (3, 60_000)], None, (0, 60_000));
+        check(&[(0, 60_000), (1, 10_000), (2, 70_000)], None, (0, 60_000));
+    }
+
+    #[test]
+    fn a_line_that_is_read_again_was_over_when_a_part_of_it_changed() {
+        check(&[(2, 10_000)], Some(10_500), (0, 10_000));
+        check(&[], Some(10_500), (0, 10_500));
     }
 }

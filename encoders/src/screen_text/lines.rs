@@ -13,6 +13,8 @@ const OVERLAP: (usize, usize) = (2, 5);
 /// different times.
 const NEXT_MS: i64 = STEP_MS + 100;
 const TOGETHER_MS: i64 = 3 * STEP_MS + 100;
+/// How much less sure a reading may be than one that lacks some of its words.
+const WHOLE: f32 = 0.05;
 /// The most lines of a video.
 const MOST_LINES: usize = 100_000;
 
@@ -104,10 +106,18 @@ impl Open {
         overlap(self.line.at, sighting.at) && (is_unchanged || self.key.is_like(key))
     }
 
-    /// Keeps the reading that Tesseract is surer of.
+    /// Keeps the reading that Tesseract is surer of; of two of which one lacks words of the other, the longer one counts a
+    /// little more.
     fn add(&mut self, again: Sighting, key: Key) {
         self.line.end_ms = self.line.end_ms.max(again.end_ms);
-        if again.confidence > self.line.confidence {
+        let part = if self.key.is_part(&key) {
+            WHOLE
+        } else if key.is_part(&self.key) {
+            -WHOLE
+        } else {
+            0.0
+        };
+        if again.confidence + part > self.line.confidence {
             self.key = key;
             self.line = Sighting { start_ms: self.line.start_ms, end_ms: self.line.end_ms, ..again };
         }
@@ -118,6 +128,12 @@ impl Key {
     fn of(text: &str) -> Key {
         let letters = text.chars().flat_map(char::to_lowercase).filter(|c| c.is_alphanumeric());
         Key { letters: letters.collect(), digits: text.chars().filter(|c| c.is_numeric()).collect() }
+    }
+
+    /// Whether all that was read here was read there too, and more.
+    fn is_part(&self, of: &Key) -> bool {
+        let (most, some) = (&of.letters, &self.letters);
+        some.len() < most.len() && (most.starts_with(some) || most.ends_with(some))
     }
 
     fn is_like(&self, other: &Key) -> bool {
@@ -245,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_surest_reading_is_kept() {
+    fn the_surest_reading_is_kept_and_the_whole_one() {
         let of = |start_ms, confidence, text: &str| Sighting {
             start_ms,
             end_ms: start_ms + 1000,
@@ -258,5 +274,10 @@ mod tests {
         let region = TextBox { left: 0.1, top: 0.1, width: 0.2, height: 0.1 };
         let text = "recurrent net".to_owned();
         assert_eq!(lines, [ScreenLine { start_ms: 0, end_ms: 2000, text, confidence: 0.95, region }]);
+        for texts in [["NGUYEN 15", "NGUYEN"], ["NGUYEN", "NGUYEN 15"], ["15", "NGUYEN 15"]] {
+            let confidence = |text: &str| if text == "NGUYEN 15" { 0.93 } else { 0.96 };
+            let lines = joined(texts.map(|text| of(0, confidence(text), text)).to_vec());
+            assert_eq!((lines.len(), &*lines[0].text), (1, "NGUYEN 15"), "{texts:?}");
+        }
     }
 }

@@ -9,8 +9,10 @@ pub(super) struct Page {
     pub(super) luma: Vec<u8>,
 }
 
-/// Pages darker than this on average are inverted: Tesseract is quicker on dark text.
-const DARK: u64 = 110;
+/// Text on a ground that is darker than this is inverted: Tesseract is quicker on dark text.
+const DARK: u8 = 110;
+/// Neighbours in what is drawn evenly differ by less than this.
+const EVEN: u8 = 12;
 /// Type codes of a TIFF field.
 const SHORT: u16 = 3;
 const LONG: u16 = 4;
@@ -32,13 +34,55 @@ impl Page {
         Page { width, height, luma }
     }
 
-    /// Dark text on a light ground.
-    pub(super) fn light(mut self) -> Page {
-        let sum: u64 = self.luma.iter().map(|it| u64::from(*it)).sum();
-        if sum < DARK * self.luma.len() as u64 {
+    /// Dark text on a light ground. `ground`: the luma of the text's own.
+    pub(super) fn light(mut self, ground: u8) -> Page {
+        if ground < DARK {
             self.luma.iter_mut().for_each(|it| *it = 255 - *it);
         }
         self
+    }
+
+    /// With the ground in place of what surrounds a board: even parts that begin at the border and reach in no further than
+    /// `margin` pixels. Tesseract finds no text in a frame.
+    pub(super) fn without_surroundings(mut self, ground: u8, margin: usize) -> Page {
+        let mut seen = vec![false; self.luma.len()];
+        for start in 0..self.luma.len() {
+            if self.depth(start) > 0 || seen[start] {
+                continue;
+            }
+            let part = self.even_part(start, &mut seen);
+            if part.iter().all(|pixel| self.depth(*pixel) < margin) {
+                part.into_iter().for_each(|pixel| self.luma[pixel] = ground);
+            }
+        }
+        self
+    }
+
+    /// The pixels that are connected with this one without an edge between them.
+    fn even_part(&self, start: usize, seen: &mut [bool]) -> Vec<usize> {
+        let mut part = vec![start];
+        seen[start] = true;
+        let mut at = 0;
+        while let Some(&pixel) = part.get(at) {
+            at += 1;
+            let (x, y) = (pixel % self.width, pixel / self.width);
+            let beside = [(x > 0).then(|| pixel - 1), (x + 1 < self.width).then_some(pixel + 1)];
+            let above =
+                [(y > 0).then(|| pixel - self.width), (y + 1 < self.height).then_some(pixel + self.width)];
+            for near in beside.into_iter().chain(above).flatten() {
+                if !seen[near] && self.luma[near].abs_diff(self.luma[pixel]) < EVEN {
+                    seen[near] = true;
+                    part.push(near);
+                }
+            }
+        }
+        part
+    }
+
+    /// How far a pixel is from the border.
+    fn depth(&self, pixel: usize) -> usize {
+        let (x, y) = (pixel % self.width, pixel / self.width);
+        x.min(y).min(self.width - 1 - x).min(self.height - 1 - y)
     }
 
     fn row(&self, y: usize) -> &[u8] {
@@ -102,10 +146,34 @@ mod tests {
     }
 
     #[test]
-    fn dark_pages_are_inverted() {
-        let luma = |shade| Page { width: 2, height: 1, luma: vec![shade, shade] }.light().luma;
-        assert_eq!(luma(20), [235, 235]);
-        assert_eq!(luma(200), [200, 200]);
+    fn light_text_on_a_dark_ground_is_inverted() {
+        let luma = |ground| Page { width: 2, height: 1, luma: vec![20, 200] }.light(ground).luma;
+        assert_eq!(luma(20), [235, 55]);
+        assert_eq!(luma(200), [20, 200]);
+    }
+
+    /// Draws pixels as characters: `.` ground, `#` text, `s` and `t` the picture around a board.
+    #[track_caller]
+    fn check(margin: usize, rows: &[&str], expected: &[&str]) {
+        let shade =
+            |it: char| [('.', 20), ('#', 235), ('s', 150), ('t', 155)].into_iter().find(|(c, _)| *c == it);
+        let luma = |rows: &[&str]| -> Vec<u8> {
+            rows.iter().flat_map(|row| row.chars()).filter_map(shade).map(|(_, luma)| luma).collect()
+        };
+        let page = Page { width: rows[0].len(), height: rows.len(), luma: luma(rows) };
+        assert_eq!(page.without_surroundings(20, margin).luma, luma(expected), "{rows:?}");
+    }
+
+    #[test]
+    fn what_surrounds_a_board_becomes_its_ground() {
+        check(2, &["sstts", "s...s", "s.#.s", "t...s"], &[".....", ".....", "..#..", "....."]);
+        // A letter that the border cuts is no text; what lies around letters stays.
+        check(2, &["#....", ".....", "....."], &[".....", ".....", "....."]);
+        check(
+            2,
+            &["sssss", "s#s#s", "sssss", "s#s#s", "sssss"],
+            &["sssss", "s#s#s", "sssss", "s#s#s", "sssss"],
+        );
     }
 
     #[test]

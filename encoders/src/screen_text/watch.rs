@@ -4,8 +4,8 @@
 //! before a slide looks like text now and then; a block in which nothing was found is read again only after a growing
 //! time. A cut or a new slide ends that wait.
 
-use super::blocks::Grid;
-use super::follow::{Follower, Reading, Verdict};
+use super::blocks::{Grid, SIDE};
+use super::follow::{End, Follower, Reading, Verdict};
 use super::page::Page;
 use super::regions::regions;
 use super::table::Place;
@@ -29,6 +29,10 @@ const PICTURES_AT_ONCE: f64 = 30.0;
 /// Pictures up to this height, and regions up to this part of a picture, are read twice as large.
 const SMALL_HEIGHT: usize = 480;
 const SMALL_PART: usize = 8;
+/// Regions up to this part of a picture may be a board that lies over other things.
+const BOARD_PART: usize = 4;
+/// Pixels from the border of a region to such a board, at most: a block of margin, and two that touch its text.
+const AROUND_BOARD: usize = 3 * SIDE;
 
 /// The state of all blocks.
 #[derive(Debug, Default)]
@@ -228,7 +232,8 @@ impl Watcher {
     fn replace(&mut self, number: usize, reading: Option<u32>, follower: &mut Follower) {
         let block = &mut self.blocks[number];
         if let Some(old) = block.reading {
-            follower.ended(old, number, block.differs_ms.unwrap_or(self.now_ms));
+            let at_ms = block.differs_ms.unwrap_or(self.now_ms);
+            follower.ended(old, number, End { at_ms, is_changed: block.differs_ms.is_some() });
         }
         block.reading = reading;
         block.is_known = true;
@@ -256,9 +261,13 @@ impl Watcher {
             height: place.bottom - place.top,
             luma: rows.copied().collect(),
         };
-        let is_small = self.grid.height <= SMALL_HEIGHT
-            || place.area() * SMALL_PART <= self.grid.width * self.grid.height;
-        let page = page.light();
+        let texts = self.grid.blocks(place).filter(|block| self.grid.may_hold_text(&self.now, *block));
+        let ground = self.grid.ground(&self.now, texts);
+        let is_at_most = |part: usize| place.area() * part <= self.grid.width * self.grid.height;
+        let page =
+            if is_at_most(BOARD_PART) { page.without_surroundings(ground, AROUND_BOARD) } else { page };
+        let page = page.light(ground);
+        let is_small = is_at_most(SMALL_PART) || self.grid.height <= SMALL_HEIGHT;
         if is_small { (page.doubled(), 2) } else { (page, 1) }
     }
 }
