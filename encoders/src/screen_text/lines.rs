@@ -15,6 +15,10 @@ const NEXT_MS: i64 = STEP_MS + 100;
 const TOGETHER_MS: i64 = 3 * STEP_MS + 100;
 /// How much less sure a reading may be than one that lacks some of its words.
 const WHOLE: f32 = 0.05;
+/// Letters and digits of a line that is dropped if it was on screen for no longer than this: footage shows such a pattern now
+/// and then, and nobody reads a line so fast.
+const FLASH_LETTERS: usize = 3;
+const FLASH_MS: i64 = 2 * STEP_MS;
 /// The most lines of a video.
 const MOST_LINES: usize = 100_000;
 
@@ -59,6 +63,7 @@ pub(super) fn joined(mut sightings: Vec<Sighting>) -> Vec<ScreenLine> {
         }
     }
     done.extend(open.into_iter().map(|it| it.line));
+    done.retain(|it| !it.is_flash());
     begin_together(&mut done);
     in_rows(&mut done);
     done.truncate(MOST_LINES);
@@ -176,6 +181,11 @@ fn overlap(a: Place, b: Place) -> bool {
 }
 
 impl Sighting {
+    fn is_flash(&self) -> bool {
+        let is_short = self.text.chars().filter(|c| c.is_alphanumeric()).count() <= FLASH_LETTERS;
+        is_short && self.end_ms - self.start_ms <= FLASH_MS
+    }
+
     fn line(self) -> ScreenLine {
         let (width, height) = self.picture;
         let share = |part: usize, whole: usize| (part as f32 / whole.max(1) as f32).clamp(0.0, 1.0);
@@ -245,6 +255,13 @@ mod tests {
             &[(750, 9000, 0, "left"), (250, 9000, 300, "right")],
             &[(250, 9000, "left"), (250, 9000, "right")],
         );
+    }
+
+    #[test]
+    fn a_few_letters_that_flash_up_are_no_line() {
+        check(&[(0, 500, 0, "ve,"), (0, 1000, 300, "48")], &[]);
+        check(&[(0, 1500, 0, "48"), (0, 500, 300, "12:01")], &[(0, 1500, "48"), (0, 500, "12:01")]);
+        check(&[(0, 1000, 0, "48"), (1000, 2000, 0, "48")], &[(0, 2000, "48")]);
     }
 
     #[test]
