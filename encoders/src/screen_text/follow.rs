@@ -9,7 +9,7 @@ use super::page::Page;
 use super::table::{Place, ReadLine};
 
 /// The most regions, pixels and milliseconds of video that wait to be read together.
-const MOST_WAITING: usize = 12;
+const MOST_WAITING: usize = 24;
 const MOST_PIXELS: usize = 24_000_000;
 const LONGEST_MS: i64 = 120_000;
 /// A line is over when one in three of its blocks shows something else.
@@ -18,6 +18,9 @@ const OVER: usize = 3;
 const BORDER: usize = 2;
 /// Text reaches a little into the blocks beside its box, in pixels.
 const NEAR: usize = 8;
+/// A shorter line tells that a block holds text only if it is this sure: footage is read as a few letters now and then.
+const TELLING_LETTERS: usize = 4;
+const TELLING: f32 = 0.85;
 /// The most sightings of a video.
 const MOST_SIGHTINGS: usize = 200_000;
 
@@ -138,7 +141,7 @@ impl Follower {
             let mut lines: Vec<Followed> = lines.into_iter().filter_map(|line| reading.line(line)).collect();
             for block in &reading.new {
                 let place = reading.grid.place(*block);
-                let is_fruitful = lines.iter().any(|it| grown(it.line.at).touches(place));
+                let is_fruitful = lines.iter().any(|it| it.is_telling() && grown(it.line.at).touches(place));
                 verdicts.push(Verdict { block: *block, is_fruitful });
             }
             for (block, end) in ended {
@@ -215,6 +218,11 @@ impl Reading {
 }
 
 impl Followed {
+    fn is_telling(&self) -> bool {
+        let letters = self.line.text.chars().filter(|c| c.is_alphanumeric()).count();
+        letters >= TELLING_LETTERS || self.line.confidence >= TELLING
+    }
+
     fn ended(&mut self, block: usize, end: End) {
         if self.blocks.binary_search(&block).is_ok() {
             self.ended.push(end);

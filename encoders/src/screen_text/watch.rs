@@ -157,8 +157,9 @@ impl Watcher {
         new.iter().for_each(|block| texts[*block] = true);
         for place in regions(self.grid, &texts, &new) {
             if self.pay(place) {
-                let new =
-                    new.iter().copied().filter(|block| self.grid.place(*block).touches(place)).collect();
+                // Blocks that wait are read with their region, and wait on with it. If each were read when its own wait is
+                // over, a speaker would be read in every picture.
+                let new = self.grid.blocks(place).filter(|block| self.is_readable(*block, is_end)).collect();
                 self.read(place, new, follower);
             }
         }
@@ -177,16 +178,20 @@ impl Watcher {
         }
     }
 
-    /// Whether a block is to be read: it differs from what was read, may hold text, and rests or is part of a region that
-    /// moves on and on.
+    /// Whether a block is to be read: it is readable, and its wait is over.
     fn is_new(&self, number: usize, is_end: bool) -> bool {
-        let block = &self.blocks[number];
+        (is_end || self.blocks[number].next_look_ms <= self.now_ms) && self.is_readable(number, is_end)
+    }
+
+    /// Whether a block differs from what was read, may hold text, and rests or is part of a region that moves on and on.
+    fn is_readable(&self, number: usize, is_end: bool) -> bool {
         let moves_on = || {
             let is_part = self.moving_percent <= PART_PERCENT;
-            is_part && block.moves_ms.is_some_and(|ms| ms + MOVES_ON_MS <= self.now_ms)
+            let moves_ms = self.blocks[number].moves_ms;
+            is_part && moves_ms.is_some_and(|ms| ms + MOVES_ON_MS <= self.now_ms)
         };
         self.differs[number]
-            && (is_end || (block.next_look_ms <= self.now_ms && (!self.moved[number] || moves_on())))
+            && (is_end || !self.moved[number] || moves_on())
             && self.grid.may_hold_text(&self.now, number)
     }
 
@@ -332,6 +337,12 @@ mod tests {
     #[test]
     fn where_nothing_is_found_readings_become_rare() {
         check(60, |at| picture(0, &[2], at % 5), false, &[1000, 3000, 7000, 15_000]);
+    }
+
+    #[test]
+    fn what_waits_side_by_side_is_read_together() {
+        let rows = |at: usize| if at < 3 { vec![2] } else { vec![2, 3] };
+        check(60, |at| picture(0, &rows(at), at % 5), false, &[1000, 2500, 4500, 8500, 16_500]);
     }
 
     #[test]
