@@ -133,9 +133,15 @@ mod tests {
         let mut vectors = vec![unit(&[1.0, 0.0]); others];
         vectors.push(unit(&[0.0, 1.0]));
         let query = QueryVectors::new(vectors, aggregation).unwrap();
-        let scores = [&[1.0, 0.0], &[0.0, 1.0], &[1.0, 1.0]].map(|it| query.score(&unit(it)));
-        for (score, expected) in scores.iter().zip(expected) {
-            assert!((score - expected).abs() < 1e-6, "{scores:?}");
+        let stored = [&[1.0, 0.0], &[0.0, 1.0], &[1.0, 1.0]].map(|it| unit(it));
+        let cosines = |of: &UnitVector| query.vectors().iter().map(|it| it.dot(of)).collect::<Vec<f32>>();
+        for scores in [
+            stored.each_ref().map(|of| query.score(of)),
+            stored.each_ref().map(|of| query.score_of(&cosines(of))),
+        ] {
+            for (score, expected) in scores.iter().zip(expected) {
+                assert!((score - expected).abs() < 1e-6, "{scores:?}");
+            }
         }
     }
 
@@ -194,23 +200,26 @@ mod tests {
         check_examples(&[[1.0, 0.0], [-1.0, 1e-5]], &[], None);
     }
 
-    /// Best cosines by query vector for videos 0, 1, ...; which video comes first.
+    /// Best cosines by query vector for videos 0, 1, ...; their scores.
     #[track_caller]
-    fn check_late(best: &[&[f32]], expected: usize) {
+    fn check_late(best: &[&[f32]], expected: &[f32]) {
         let scores = late_interaction(best);
-        assert!(scores.iter().all(|score| (-1.0..=1.0).contains(score)), "{scores:?}");
-        let first = (0..best.len()).max_by(|one, other| scores[*one].total_cmp(&scores[*other]));
-        assert_eq!(first, Some(expected), "{scores:?}");
+        assert_eq!(scores.len(), expected.len());
+        let are_near = scores.iter().zip(expected).all(|(got, expected)| (got - expected).abs() < 1e-5);
+        assert!(are_near, "{scores:?}, expected {expected:?}");
     }
 
     #[test]
     fn the_video_that_meets_all_query_vectors_comes_before_one_that_meets_a_single_one_best() {
-        check_late(&[&[0.6, 0.6, 0.6], &[0.9, 0.1, 0.1]], 0);
-        check_late(&[&[0.8, 0.2], &[0.5, 0.6]], 1);
+        check_late(&[&[0.6, 0.6, 0.6], &[0.9, 0.1, 0.1]], &[0.606_061, 0.363_636]);
+        check_late(&[&[0.8, 0.2], &[0.5, 0.6]], &[0.5, 0.545_455]);
     }
 
     #[test]
     fn of_two_equal_means_the_video_that_meets_more_query_vectors_best_comes_first() {
-        check_late(&[&[0.7, 0.7, 0.5], &[0.6, 0.6, 0.7]], 0);
+        check_late(&[&[0.7, 0.7, 0.5], &[0.6, 0.6, 0.7]], &[0.636_364, 0.606_061]);
+        check_late(&[&[1.0], &[1.0], &[-1.0]], &[1.0, 1.0, -0.909_091]);
+        check_late(&[], &[]);
+        check_late(&[&[]], &[0.0]);
     }
 }

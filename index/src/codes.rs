@@ -456,6 +456,17 @@ mod tests {
     }
 
     #[test]
+    fn codes_are_read_by_their_names_alone() {
+        for (name, expected) in
+            [("f32", Some(Codes::F32)), ("f16", Some(Codes::F16)), ("int8", Some(Codes::Int8))]
+        {
+            assert_eq!(name.parse().ok(), expected);
+        }
+        assert_eq!("int4".parse(), Ok(Codes::Int4));
+        assert_eq!("int2".parse::<Codes>(), Err("must be f32, f16, int8 or int4".to_owned()));
+    }
+
+    #[test]
     fn stored_rows_stay_as_they_are() {
         check_stored(Codes::F32, (2_048, 1_163_818_944));
         check_stored(Codes::F16, (1_024, 1_430_673_224));

@@ -115,6 +115,21 @@ mod tests {
     }
 
     #[test]
+    fn what_most_spans_have_in_another_video_is_no_near_duplicate() {
+        // Two by two they have the cosine 0.97, and nothing else in common: by chance alone the bound were the least one.
+        let spans = |video: fn(usize) -> u64| -> Vec<SampledSpan> {
+            let of = |at: usize| {
+                let mut values = vec![0.0; 150];
+                (values[at / 2], values[50 + at]) = (0.97_f32.sqrt(), 0.03_f32.sqrt());
+                SampledSpan { video: video(at), unit: UnitVector::from_raw(&values).unwrap().0 }
+            };
+            (0..100).map(of).collect()
+        };
+        check(&spans(|at| at as u64), 1000, Some(0.97));
+        check(&spans(|at| at as u64 / 2), 1000, Some(0.9));
+    }
+
+    #[test]
     fn a_larger_gallery_has_a_higher_bound() {
         let spans: Vec<SampledSpan> = (1..100).map(|at| span(1, at, 0.3 + 0.007 * at as f32)).collect();
         let of = |gallery| duplicate_cosine(&spans, gallery).unwrap();

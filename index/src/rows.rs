@@ -86,6 +86,7 @@ mod tests {
             rows.push(key, &[key as f32, 1.0]);
         }
         assert_eq!((picture.len(), rows.len()), (300, 600));
+        assert_eq!((picture.bytes(), rows.bytes()), (300 * 16, 600 * 16));
         for ordinal in 0..600 {
             assert_eq!(rows.key(ordinal), u64::from(ordinal));
             assert_eq!(rows.vector(ordinal), [ordinal as f32, 1.0]);

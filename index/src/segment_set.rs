@@ -253,15 +253,14 @@ impl View {
         let k = usize::try_from(matching).map_or(k, |matching| k.min(matching));
         let rows = self.rows();
         let plan = match mode {
-            Mode::Exact if k == 0 => Plan::Nothing,
+            _ if k == 0 => Plan::Nothing,
             Mode::Exact => Plan::Scan,
             Mode::Auto => plan::choose(k, matching, rows, filter.only.is_some()),
-            Mode::Walk { ef } if matching > 0 && k > 0 => Plan::Walk(Width {
+            Mode::Walk { ef } => Plan::Walk(Width {
                 candidates: ef.max(k + plan::SPARE),
                 passed: 0,
                 slack: plan::slack(k, ef),
             }),
-            Mode::Walk { .. } => Plan::Nothing,
         };
         let mut best = Best::new(k);
         let mut exact = self.run(query, k, filter, plan, &mut best);

@@ -352,8 +352,46 @@ fn check_filters(settings: Settings) {
     // One cluster, far from most queries.
     let found = recall(&index, &model, 80, &only((0..6_000).filter(|key| key % 40 == 7)));
     assert!(found > 0.97, "recall@10 is {found} where one cluster matches");
-    let answer = index.search(AT, &clustered(1), 10, &Filter::default(), Mode::Auto).unwrap();
-    assert!(!answer.exact, "the graph was not asked");
+    // Brute force would hide a bad graph: it answers when a walk finds too little, or what its codes can't tell apart.
+    for (filter, mode) in [
+        (Filter::default(), Mode::Auto),
+        (Filter::default(), Mode::Walk { ef: 64 }),
+        (only((0..6_000).step_by(2)), Mode::Auto),
+        (only((0..6_000).step_by(2).chain([1 << 40])), Mode::Auto),
+    ] {
+        for seed in 0..20 {
+            let answer = index.search(AT, &clustered(seed), 10, &filter, mode).unwrap();
+            assert!(!answer.exact, "the graph was not asked: {mode:?}");
+        }
+    }
+}
+
+#[test]
+fn threads_build_the_segment_that_one_builds() {
+    for codes in Codes::ALL {
+        let (index, model) = filled(Settings { codes, build_threads: 3, ..EAGER }, 0..2_000);
+        index.seal(AT);
+        for (key, vector) in &model.live {
+            assert_eq!(index.vector(AT, *key).as_ref(), Some(vector), "{codes:?}: key {key}");
+        }
+        let found = recall_in(&index, &model, 40, &Filter::default(), Mode::Walk { ef: 64 });
+        assert!(found > 0.97, "{codes:?}: recall@10 is {found}");
+        let of =
+            |seed| index.search(AT, &clustered(seed), 10, &Filter::default(), Mode::Walk { ef: 64 }).unwrap();
+        assert!((0..40).all(|seed| !of(seed).exact), "{codes:?}: the graph was not asked");
+    }
+}
+
+#[test]
+fn memory_is_counted_before_a_seal_and_after() {
+    let (index, _) = filled(PATIENT, 0..1_000);
+    assert_eq!((index.bytes(AT), index.live(AT)), (1_000 * (DIM as u64 * 4 + 8), 1_000));
+    let (index, _) = filled(EAGER, 0..0);
+    (0..1_000).for_each(|key| index.fill(AT, key, &clustered(key)).unwrap());
+    index.seal(AT);
+    // Keys, links, codes and vectors, in whole pages.
+    assert_eq!(index.bytes(AT), 217_088 + 98_304);
+    assert!(index.contains(AT, 999) && !index.contains(AT, 1_000));
 }
 
 /// Black frames and still slides: a thousand vectors, equal up to `spread`.

@@ -49,10 +49,10 @@ impl UnitVector {
     }
 }
 
-/// The norm; `None` if it is 0 or a value is not finite.
+/// The norm; `None` if a value is not finite.
 fn norm(values: &[f32]) -> Option<f64> {
     let squares: f64 = values.iter().map(|&value| f64::from(value) * f64::from(value)).sum();
-    (squares.is_finite() && squares > 0.0).then(|| squares.sqrt())
+    squares.is_finite().then(|| squares.sqrt())
 }
 
 /// The cosine of two unit vectors of the same length, clamped to -1 ..= 1. All scores of this crate come from here, so
@@ -110,8 +110,11 @@ mod tests {
 
     #[test]
     fn reading_a_stored_vector_keeps_its_bits() {
-        let (unit, _) = UnitVector::from_raw(&[0.3, -0.7, 0.11, 5.0]).unwrap();
-        assert_eq!(UnitVector::from_unit(unit.values().to_vec()), Some(unit));
+        for seed in 1..200 {
+            let raw: Vec<f32> = (1..40).map(|at| ((at * 37 + seed * 1_013) % 101) as f32 - 50.0).collect();
+            let (unit, _) = UnitVector::from_raw(&raw).unwrap();
+            assert_eq!(UnitVector::from_unit(unit.values().to_vec()), Some(unit));
+        }
     }
 
     #[test]
@@ -120,5 +123,8 @@ mod tests {
         assert!((unit(&[1.0, 0.0]).dot(&unit(&[1.0, 1.0])) - std::f32::consts::FRAC_1_SQRT_2).abs() < 1e-6);
         assert_eq!(unit(&[1.0, 0.0]).dot(&unit(&[-1.0, 0.0])), -1.0);
         assert_eq!(unit(&[1.0, 0.0]).dot(&unit(&[1.0])), 0.0);
+        // The product is -1e-60, which rounds to -0.
+        let smallest = unit(&[1e-30, 1.0, 0.0]).dot(&unit(&[-1e-30, 0.0, 1.0]));
+        assert!(smallest == 0.0 && smallest.is_sign_positive());
     }
 }

@@ -207,3 +207,87 @@ fn read_core(file: &mut File, length: usize, sums: &[u32]) -> Result<Pages, Segm
 fn damaged(reason: impl Into<Box<dyn Error + Send + Sync>>) -> SegmentError {
     SegmentError::Damaged(reason.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::SpanKey;
+    use crate::sealed::{Making, Source};
+
+    /// Twenty keys; each has the vector (1, 0, 0).
+    struct Twenty;
+
+    impl Source for Twenty {
+        fn len(&self) -> usize {
+            20
+        }
+
+        fn key(&self, row: usize) -> SpanKey {
+            row as SpanKey
+        }
+
+        fn vector(&self, _: usize) -> Option<&[f32]> {
+            Some(&[1.0, 0.0, 0.0])
+        }
+    }
+
+    /// The first page of a file whose header is `header`, with its checksum.
+    fn page(header: &Value) -> Vec<u8> {
+        let text = serde_json::to_vec(header).unwrap();
+        let mut page = MAGIC.to_vec();
+        page.extend((text.len() as u32).to_le_bytes());
+        page.extend(crc32fast::hash(&text).to_le_bytes());
+        page.extend(&text);
+        page.resize(PAGE, 0);
+        page
+    }
+
+    /// Why a segment's file is refused after `change` to its first page; an empty text if it is opened.
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut Vec<u8>), expected: &str) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("1.segment");
+        let making = Making { codes: Codes::F32, threads: 1, report: &|_| () };
+        Sealed::make(&Twenty, 3, making).unwrap().write(&path).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        let mut first: Vec<u8> = bytes[..PAGE].to_vec();
+        change(&mut first);
+        bytes.splice(..PAGE, first);
+        fs::write(&path, bytes).unwrap();
+        let refused = Sealed::open(&path, 3).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(refused.contains(expected) && refused.is_empty() == expected.is_empty(), "{refused:?}");
+    }
+
+    /// [`check`] after a change of the header's numbers, with the right checksum.
+    #[track_caller]
+    fn check_header(change: impl FnOnce(&mut Value), expected: &str) {
+        let mut header = json!({ "codes": "f32", "dimension": 3, "rows": 20, "twin_pairs": 19 });
+        change(&mut header);
+        check(|first| *first = page(&header), expected);
+    }
+
+    #[test]
+    fn a_header_that_lies_is_refused() {
+        check_header(|_| (), "");
+        check_header(|header| header["rows"] = 0.into(), "makes no sense");
+        check_header(|header| header["twin_pairs"] = 21.into(), "makes no sense");
+        check_header(|header| header["twin_pairs"] = 20.into(), "twins are out of order");
+        check_header(|header| header["rows"] = (1_u64 << 32).into(), "makes no sense");
+        check_header(|header| header["rows"] = ((1_u64 << 32) - 1).into(), "bytes, not");
+        check_header(|header| header["dimension"] = 0.into(), "makes no sense");
+        check_header(|header| header["dimension"] = 4.into(), "another dimension");
+        check_header(|header| header["dimension"] = (1 << 20).into(), "another dimension");
+        check_header(|header| header["dimension"] = ((1 << 20) + 1).into(), "makes no sense");
+    }
+
+    #[test]
+    fn a_first_page_with_anything_else_is_refused() {
+        check(|first| first[7] += 1, "no segment of this version");
+        check(|first| first[12] ^= 1, "checksum is another");
+        check(|first| first[PAGE - 1] = 1, "checksum is another");
+        check(|first| first[8..12].copy_from_slice(&(PAGE as u32 - 15).to_le_bytes()), "header is too long");
+        check(|first| first[8..12].copy_from_slice(&(PAGE as u32 - 16).to_le_bytes()), "checksum is another");
+    }
+}

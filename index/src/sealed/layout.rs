@@ -127,3 +127,84 @@ impl Layout {
         if rising { Ok(()) } else { Err("a key occurs twice or out of order".to_owned()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sections of a core in their order; upper layers follow the bottom one.
+    #[track_caller]
+    fn check(layout: Layout, sections: &[Range<usize>], core_bytes: usize, vector_bytes: usize) {
+        let upper = (0..layout.upper_layers()).map(|layer| layout.upper(layer));
+        let before = [layout.keys(), layout.by_key(), layout.twins(), layout.bottom()];
+        let got: Vec<Range<usize>> = before.into_iter().chain(upper).chain([layout.codes()]).collect();
+        assert_eq!(got, sections);
+        assert_eq!((layout.core_bytes(), layout.vector_bytes()), (core_bytes, vector_bytes));
+    }
+
+    /// Files outlive the program that wrote them. Whoever moves a section gives the file's format another number.
+    #[test]
+    fn sections_stay_where_they_are() {
+        check(
+            Layout::new(Codes::Int8, 24, 1_001, 3),
+            &[
+                0..8_008,
+                8_064..12_068,
+                12_096..12_120,
+                12_160..140_288,
+                140_288..144_256,
+                144_256..144_448,
+                144_448..272_576,
+            ],
+            274_432,
+            98_304,
+        );
+        check(
+            Layout::new(Codes::F32, 24, 10, 0),
+            &[0..80, 128..168, 192..192, 192..1_472, 1_472..2_752],
+            4_096,
+            4_096,
+        );
+        check(
+            Layout::new(Codes::Int4, 24, 10, 0),
+            &[0..80, 128..168, 192..192, 192..1_472, 1_472..2_192],
+            4_096,
+            4_096,
+        );
+    }
+
+    /// A core of 40 rows with two nodes in the upper layer, after `change` to one of its sections; why it is refused.
+    #[track_caller]
+    fn check_core(section: fn(&Layout) -> Range<usize>, at: usize, number: u32, expected: Result<(), &str>) {
+        let layout = Layout::new(Codes::Int4, 24, 40, 2);
+        let mut core = crate::memory::Pages::zeroed(layout.core_bytes()).unwrap();
+        let linked = Linked {
+            bottom: vec![NONE; 40 * BOTTOM_LINKS],
+            upper: vec![vec![NONE; 2 * LINKS]],
+            twins: vec![(3, 5), (3, 7)],
+        };
+        layout.write_keys(core.bytes_mut(), (0..40).rev().map(|key| key << 33));
+        layout.write_links(core.bytes_mut(), &linked);
+        memory::cast_mut(&mut core.bytes_mut()[section(&layout)])[at] = number;
+        assert_eq!(layout.check(&core), expected.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn numbers_that_lead_nowhere_are_refused() {
+        let (bottom, upper): (fn(&Layout) -> Range<usize>, fn(&Layout) -> Range<usize>) =
+            (Layout::bottom, |layout| layout.upper(0));
+        check_core(bottom, 7, 39, Ok(()));
+        check_core(bottom, 7, 40, Err("a link leads nowhere"));
+        check_core(upper, 7, 1, Ok(()));
+        check_core(upper, 7, 2, Err("a link of an upper layer leads nowhere"));
+        check_core(Layout::twins, 3, 39, Ok(()));
+        check_core(Layout::twins, 3, 40, Err("twins are out of order"));
+        check_core(Layout::twins, 3, 4, Err("twins are out of order"));
+        check_core(Layout::by_key, 0, 39, Ok(()));
+        check_core(Layout::by_key, 0, 40, Err("a key leads nowhere"));
+        check_core(Layout::by_key, 0, 38, Err("a key occurs twice or out of order"));
+        // The upper half of the first row's key, which is the largest.
+        check_core(Layout::keys, 1, 79, Ok(()));
+        check_core(Layout::keys, 1, 76, Err("a key occurs twice or out of order"));
+    }
+}
