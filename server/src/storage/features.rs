@@ -371,6 +371,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut features = written(&folder.path().join("features"), &[&[0, 40, 80], &[120, 160]]);
         assert_eq!(features.times(40..160).unwrap(), [40, 80, 120]);
+        assert_eq!(features.last_ms(), Some(160));
+        for (time, end) in [(-5, Some(80)), (80, Some(80)), (81, Some(160)), (160, Some(160)), (161, None)] {
+            assert_eq!(features.end_of_block_after(time), end, "{time}");
+        }
         let expected: Vec<Arc<[f32]>> = [40, 40, 160].map(|time| feature(time).into()).to_vec();
         assert_eq!(features.rows_at(&[-5, 40, 40, 90, 160, 200]).unwrap(), expected);
         for (time, newest) in [(0, None), (1, Some(0)), (120, Some(80)), (121, Some(120)), (9000, Some(160))]

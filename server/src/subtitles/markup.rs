@@ -110,6 +110,7 @@ mod tests {
         check("between <s> and </s>", "between <s> and </s>", "between  and ");
         check("a &lt; b &amp;&amp; c &gt; d", "a < b && c > d", "a < b && c > d");
         check("&nbsp;&#233;&#xe9;&bogus;&", " éé&bogus;&", " éé&bogus;&");
+        check("&quot;it&apos;s&#X41;&rlm;&quot;", "\"it'sA\"", "\"it'sA\"");
         check("1 < 2 and 3 > 2", "1 < 2 and 3 > 2", "1 < 2 and 3 > 2");
         check("I <3 it", "I <3 it", "I <3 it");
         check("<<<b>x", "<<x", "<<x");

@@ -110,6 +110,11 @@ mod tests {
     fn passages_end_where_sentences_do() {
         check(&every(5, 8), &[1, 4], &[0..5, 4..8]);
         check(&every(2, 30), &[12, 24], &[0..13, 11..25, 23..30]);
+        check(&every(5, 8), &[3], &[0..4, 3..8]);
+        check(&[(0, 10), (10, 19), (19, 30), (30, 35)], &[1], std::slice::from_ref(&(0..4)));
+        // The overlap is six seconds at most.
+        check(&[(0, 14), (14, 17), (17, 20), (20, 25)], &[2], &[0..3, 1..4]);
+        check(&[(0, 13), (13, 17), (17, 20), (20, 25)], &[2], &[0..3, 2..4]);
     }
 
     #[test]
@@ -121,6 +126,8 @@ mod tests {
     #[test]
     fn silence_parts_passages() {
         check(&[(0, 2), (2, 4), (30, 32), (32, 34)], &[], &[0..2, 2..4]);
+        check(&[(0, 2), (17, 19)], &[], std::slice::from_ref(&(0..2)));
+        check(&[(0, 2), (18, 20)], &[], &[0..1, 1..2]);
         check(&[(5, 6)], &[], std::slice::from_ref(&(0..1)));
         check(&[], &[], &[]);
     }
@@ -134,6 +141,7 @@ mod tests {
         assert_eq!(cut(&[0, 0, 1000, 60_000, 60_000]), [0..3, 3..5]);
         assert_eq!(cut(&(0..30).map(|it| it * 1000).collect::<Vec<_>>()), [0..21, 21..30]);
         assert_eq!(cut(&[0; 61]), [0..60, 60..61]);
+        assert_eq!(cut(&[0, 2000, 4001]), [0..2, 2..3]);
         assert!(cut(&[]).is_empty());
     }
 

@@ -256,8 +256,8 @@ mod tests {
     fn rare_words_count_most_and_stop_words_nothing_beside_others() {
         let both = terms("the bias of the model is gone");
         assert_eq!(
-            (both.within(1000), both.within(50), both.rarest()),
-            (vec!["bias", "model"], vec!["bias"], Some("bias"))
+            (both.within(103), both.within(102), both.within(0), both.rarest()),
+            (vec!["bias", "model"], vec!["bias"], vec!["bias"], Some("bias"))
         );
         let score = |terms: &Terms, words: &str| terms.scores(&[cue(0, words)], 0.0)[0];
         assert!(score(&both, "bias") > score(&both, "model"));
@@ -284,6 +284,42 @@ mod tests {
         let elsewhere = RankedCue { track: 1, ..cue(4, "bias") };
         let alone = terms.scores(&[elsewhere, cue(4, "bias"), cue(40, "bias")], 0.3);
         assert!(alone[1] > alone[0], "a track that says it more often: {alone:?}");
+    }
+
+    /// The scores that `model bias` gives to cues of one track; `whole` as in [`Terms::scores`].
+    #[track_caller]
+    fn check_scores(cues: &[(i64, &str)], whole: f64, expected: &[f64]) {
+        let cues: Vec<RankedCue<'_>> = cues.iter().map(|(place, words)| cue(*place, words)).collect();
+        let got = terms("model bias").scores(&cues, whole);
+        assert!(got.iter().zip(expected).all(|(got, expected)| (got - expected).abs() < 1e-5), "{got:?}");
+        assert_eq!(got.len(), expected.len());
+    }
+
+    #[test]
+    fn scores_are_those_of_bm25() {
+        // The weights are ln(286) = 5.65599 for bias, in 3 of 1000 cues, and 2.29860 for model, in 100.
+        check_scores(&[(0, "bias")], 0.0, &[6.271_765]);
+        check_scores(&[(0, "bias bias")], 0.0, &[8.273_392]);
+        check_scores(&[(0, "bias model and model")], 0.0, &[9.361_630]);
+        // A neighbour's word counts 0.4, 0.9 times that each cue farther, and nothing from the sixth on.
+        check_scores(
+            &[(4, "bias"), (5, "x"), (6, "x"), (9, "x"), (10, "x")],
+            0.0,
+            &[6.271_765, 2.262_397, 2.036_157, 1.484_358, 0.0],
+        );
+        check_scores(
+            &[(4, "bias"), (5, "x"), (6, "bias model")],
+            0.0,
+            &[6.271_765 + 0.827_495, 3.181_836, 8.715_187],
+        );
+        check_scores(&[(0, "bias"), (40, "x")], 0.5, &[9.099_761, 2.827_996]);
+    }
+
+    #[test]
+    fn a_quotation_has_a_hundred_words_at_most() {
+        let long = |count: usize| vec!["so"; count - 1].join(" ") + " what";
+        check(&long(100), "what", "what", &[(99, 0)]);
+        check(&long(101), "what", "what", &[]);
     }
 
     #[test]
