@@ -319,6 +319,163 @@ mod tests {
         check_start(&[], None);
     }
 
+    /// A video stream of ffprobe's answer, with further fields.
+    fn video(fields: serde_json::Value) -> serde_json::Value {
+        let mut stream = serde_json::json!({
+            "index": 0, "codec_type": "video", "codec_name": "h264", "width": 640, "height": 360, "time_base": "1/1000"
+        });
+        for (name, value) in fields.as_object().unwrap() {
+            stream[name] = value.clone();
+        }
+        stream
+    }
+
+    fn stream(fields: serde_json::Value) -> Stream {
+        serde_json::from_value(video(fields)).unwrap()
+    }
+
+    #[track_caller]
+    fn check_chosen(streams: &[serde_json::Value], expected: Result<u32, &str>) {
+        let answer: Answer = serde_json::from_value(serde_json::json!({ "streams": streams })).unwrap();
+        match (answer.default_video(), expected) {
+            (Ok(got), Ok(expected)) => assert_eq!(got.index, expected),
+            (Err(error), Err(expected)) => assert!(error.to_string().contains(expected), "{error}"),
+            (got, _) => panic!("{:?}, expected {expected:?}", got.map(|it| it.index)),
+        }
+    }
+
+    #[test]
+    fn the_default_video_stream_is_chosen() {
+        use serde_json::json;
+        let audio = json!({"index": 1, "codec_type": "audio"});
+        let second = video(json!({"index": 2, "disposition": {"default": 1}}));
+        let cover = video(json!({"index": 3, "disposition": {"attached_pic": 1, "default": 1}}));
+        check_chosen(&[video(json!({})), second.clone()], Ok(2));
+        check_chosen(&[video(json!({})), video(json!({"index": 2}))], Ok(0));
+        check_chosen(&[cover.clone(), audio.clone(), second], Ok(2));
+        check_chosen(&[cover, audio], Err("audio but no video"));
+        check_chosen(&[], Err("no video stream"));
+        check_chosen(&[video(json!({"codec_name": "unknown"}))], Err("codec is unknown"));
+        check_chosen(&[video(json!({"codec_name": ""}))], Err("codec is unknown"));
+        check_chosen(&[video(json!({"width": 0}))], Err("no picture"));
+        check_chosen(&[video(json!({"height": 0}))], Err("no picture"));
+    }
+
+    #[test]
+    fn subtitle_streams_are_listed() {
+        let answer: Answer = serde_json::from_str(
+            r#"{"streams": [{"index": 0, "codec_type": "video"},
+            {"index": 1, "codec_type": "subtitle", "codec_name": "subrip", "tags": {"LANGUAGE": "eng"}},
+            {"index": 2, "codec_type": "subtitle", "codec_name": "ass", "disposition": {"default": 1}}]}"#,
+        )
+        .unwrap();
+        let got: Vec<_> = answer
+            .subtitles()
+            .into_iter()
+            .map(|it| (it.index, it.codec, it.language, it.is_default))
+            .collect();
+        let expected =
+            [(1, "subrip".to_owned(), Some("eng".to_owned()), false), (2, "ass".to_owned(), None, true)];
+        assert_eq!(got, expected);
+    }
+
+    /// Checks the size of the shown picture.
+    #[track_caller]
+    fn check_size(fields: serde_json::Value, expected: Option<(u32, u32)>) {
+        let limits = Limits { max_pixels: 640 * 360, ..Limits::default() };
+        assert_eq!(shown_size(&stream(fields), &limits).ok(), expected);
+    }
+
+    #[test]
+    fn pictures_are_shown_upright_with_square_pixels() {
+        use serde_json::json;
+        check_size(json!({}), Some((640, 360)));
+        check_size(json!({"width": 641}), None);
+        check_size(json!({"sample_aspect_ratio": "4:3"}), Some((853, 360)));
+        check_size(json!({"sample_aspect_ratio": "0:1"}), Some((640, 360)));
+        check_size(json!({"sample_aspect_ratio": "1:0"}), Some((640, 360)));
+        check_size(json!({"sample_aspect_ratio": "20:1"}), Some((12_800, 360)));
+        check_size(json!({"sample_aspect_ratio": "21:1"}), Some((640, 360)));
+        check_size(json!({"width": 1, "sample_aspect_ratio": "1:20"}), Some((1, 360)));
+        for (turn, expected) in
+            [(90, (360, 640)), (-90, (360, 640)), (270, (360, 640)), (180, (640, 360)), (45, (640, 360))]
+        {
+            check_size(json!({"side_data_list": [{}, {"rotation": turn}]}), Some(expected));
+        }
+    }
+
+    /// The duration of a stream that begins at two seconds.
+    #[track_caller]
+    fn check_known(fields: serde_json::Value, format: [Option<&str>; 2], expected: Option<i64>) {
+        let [name, duration] = format.map(|text| text.map(str::to_owned));
+        let format = Format { format_name: name.unwrap_or_default(), duration };
+        let clock = Clock { num: 1, den: 1000, origin: 2000 };
+        assert_eq!(known_duration_ms(&stream(fields), &format, &clock), expected);
+    }
+
+    #[test]
+    fn a_duration_is_the_streams_own_or_the_containers() {
+        use serde_json::json;
+        check_known(json!({"duration_ts": 5000}), [None, Some("9.5")], Some(5000));
+        check_known(json!({}), [Some("mov,mp4"), Some("9.5")], Some(9500));
+        check_known(json!({}), [Some("matroska,webm"), Some("9.5")], Some(7500));
+        let tagged = json!({"tags": {"DURATION": "00:00:08.25"}});
+        check_known(tagged.clone(), [Some("matroska,webm"), Some("9.5")], Some(6250));
+        check_known(tagged, [None, Some("9.5")], Some(8250));
+        check_known(json!({}), [Some("matroska"), Some("2.0")], None);
+        check_known(json!({}), [None, Some("soon")], None);
+        check_known(json!({}), [None, None], None);
+    }
+
+    #[test]
+    fn the_frame_rate_is_the_stated_mean_or_measured_or_a_guess() {
+        use serde_json::json;
+        let clock = Clock { num: 1, den: 1000, origin: 0 };
+        for (fields, times, expected) in [
+            (
+                json!({"avg_frame_rate": "30000/1001", "r_frame_rate": "60/1"}),
+                &[0, 40][..],
+                30_000.0 / 1001.0,
+            ),
+            (json!({"avg_frame_rate": "0/0", "r_frame_rate": "60/1"}), &[100, 150, 200], 20.0),
+            (json!({"r_frame_rate": "60/1"}), &[100], 60.0),
+            (json!({"avg_frame_rate": "-1/1", "r_frame_rate": "1/0"}), &[], 25.0),
+        ] {
+            assert_eq!(frame_rate(&stream(fields), times, &clock), expected);
+        }
+    }
+
+    #[test]
+    fn times_ascend_and_the_last_ones_of_a_cut_list_are_left_out() {
+        let of = |count: usize| {
+            let packet =
+                |at: usize| Packet { stream_index: 1, pts: Some((at ^ 1) as i64), flags: String::new() };
+            let packets = (0..count).map(packet).collect();
+            Answer { streams: Vec::new(), packets, format: Format::default() }.times(1)
+        };
+        assert_eq!(of(4), [0, 1, 2, 3]);
+        assert_eq!((of(PACKETS - 2).len(), of(PACKETS).len()), (PACKETS - 2, PACKETS - 16));
+    }
+
+    /// What refuses frames at these milliseconds of a video of two hours at most.
+    #[track_caller]
+    fn check_length(times: &[i64], expected: &str) {
+        let limits = Limits { longest: std::time::Duration::from_secs(7200), ..Limits::default() };
+        let clock = Clock { num: 1, den: 1000, origin: 0 };
+        let refused =
+            check_times(times, &clock, &limits).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(refused.contains(expected) && refused.is_empty() == expected.is_empty(), "{refused:?}");
+    }
+
+    #[test]
+    fn a_video_may_last_as_long_as_the_limit_and_its_gaps_an_hour() {
+        check_length(&[], "");
+        check_length(&[0, 3_600_000, 7_200_000], "");
+        check_length(&[0, 3_600_001], "two of its frames lie 1.0 hours apart, at most 1 is accepted");
+        check_length(&[0, 3_600_000, 7_200_000, 9_000_000], "it lasts 2.5 hours, at most 2 are accepted");
+        check_length(&[0, 3_600_000, 7_200_000, 7_200_001], "it lasts 2.0 hours");
+    }
+
     #[test]
     fn colours_are_known_of_plain_pictures_only() {
         for (answer, expected) in [

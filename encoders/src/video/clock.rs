@@ -75,6 +75,17 @@ mod tests {
         check((1, 1000, 0), -1, -1);
     }
 
+    #[test]
+    fn times_are_told_on_the_containers_clock() {
+        let (ticks, frames) =
+            (Clock { num: 1, den: 1000, origin: 5000 }, Clock { num: 1001, den: 30_000, origin: 30_000 });
+        assert_eq!((ticks.container_ms(40), frames.container_ms(3)), (40, 100));
+        assert_eq!((ticks.container_seconds(250), frames.container_seconds(1000)), (5.25, 1002.0));
+        assert_eq!((ticks.ticks(2), frames.ticks(2)), (2001, 60));
+        let far = Clock { num: 1000, den: 1, origin: i64::MIN };
+        assert_eq!((far.ms(i64::MAX), far.container_ms(i64::MIN)), (i64::MAX, i64::MIN));
+    }
+
     proptest! {
         #[test]
         fn pts_at_is_the_first_tick_of_its_millisecond(

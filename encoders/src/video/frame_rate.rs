@@ -151,6 +151,24 @@ mod tests {
     }
 
     #[test]
+    fn timecode_counts_whole_frames_and_follows_the_clock_at_two_rates() {
+        for (name, nominal, may_drop) in [
+            ("23.976", 24, false),
+            ("25", 25, false),
+            ("29.97", 30, true),
+            ("30", 30, false),
+            ("59.94", 60, true),
+            ("60", 60, false),
+        ] {
+            let rate = FrameRate::named(name).unwrap();
+            assert_eq!((rate.nominal(), rate.may_drop()), (nominal, may_drop), "{name}");
+        }
+        assert_eq!(FrameRate::named("59"), None);
+        let rate = FrameRate::measured(12.5);
+        assert_eq!((rate.num(), rate.den(), rate.nominal()), (25, 2, 13));
+    }
+
+    #[test]
     fn a_span_without_a_beginning_frame_shows_the_one_before() {
         let rate = FrameRate::measured(25.0);
         assert_eq!(rate.frames_of(&(0..2000)), 0..50);

@@ -444,6 +444,119 @@ mod tests {
         assert!(matches!(next(&file), Err(NutError::Format("time out of range"))), "{:?}", next(&file));
     }
 
+    /// A number as NUT writes it.
+    fn written(value: u64) -> Vec<u8> {
+        let more = |at: u32| value.checked_shr(7 * at).filter(|rest| *rest > 0).map(|rest| rest as u8 | 0x80);
+        let mut bytes: Vec<u8> = (1..10).map_while(more).collect();
+        bytes.reverse();
+        bytes.push(value as u8 & 0x7f);
+        bytes
+    }
+
+    fn header_packet(kind: u64, numbers: &[u64]) -> Vec<u8> {
+        let body: Vec<u8> = numbers.iter().copied().flat_map(written).collect();
+        [kind.to_be_bytes().to_vec(), written(body.len() as u64), body].concat()
+    }
+
+    /// The main header of a file: version, number of streams, time bases, and codes: the first ones of frames with a time
+    /// and a size, those from 129 on of frames with a size, two ticks after the last one.
+    fn main_packet(version: u64, streams: u64, time_bases: &[u64]) -> Vec<u8> {
+        let before = [version, streams, 1, time_bases.len() as u64 / 2];
+        let timed = [flag::CODED_PTS | flag::SIZE_MSB, 6, 0, 1, 0, 0, 0, 128];
+        let codes = [&timed[..], &[flag::SIZE_MSB, 6, 3, 1, 0, 0, 0, 128, 0]].concat();
+        header_packet(MAIN, &[&before[..], time_bases, &codes[..]].concat())
+    }
+
+    /// A stream's header: its index, class, time base, and the bits of a short timestamp.
+    fn stream_packet(index: u64, class: u64, time_base: u64, shift: u64) -> Vec<u8> {
+        header_packet(STREAM, &[index, class, 0, time_base, shift, 0, 0, 0, 0, 6, 4])
+    }
+
+    fn frame(coded_pts: u64, size: u64) -> Vec<u8> {
+        [vec![0], written(coded_pts), written(size), vec![7; size as usize]].concat()
+    }
+
+    /// The times of a file's packets, which may have 9 bytes; or why it is refused.
+    #[track_caller]
+    fn check(packets: &[Vec<u8>], expected: Result<&[i64], &str>) {
+        let file = [&FILE_ID[..], &packets.concat()].concat();
+        let mut demuxer = Demuxer::open(file.as_slice(), 9).unwrap().unwrap();
+        let packets = std::iter::from_fn(|| demuxer.next_packet().transpose()).collect::<Result<Vec<_>, _>>();
+        let times = packets.map(|packets| packets.iter().map(|packet| packet.pts).collect::<Vec<i64>>());
+        match (times, expected) {
+            (Ok(got), Ok(expected)) => assert_eq!(got, expected),
+            (Err(error), Err(expected)) => assert!(error.to_string().contains(expected), "{error}"),
+            (got, _) => panic!("{got:?}, expected {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn short_times_are_those_nearest_to_the_last_one() {
+        let main = main_packet(3, 1, &[1, 25]);
+        let of = |shift: u64, coded: &[u64]| -> Vec<Vec<u8>> {
+            let headers = [main.clone(), stream_packet(0, 0, 0, shift)];
+            headers.into_iter().chain(coded.iter().map(|coded| frame(*coded, 1))).collect()
+        };
+        check(&of(3, &[3, 7, 3, 0]), Ok(&[3, 7, 11, 8]));
+        check(&of(3, &[4]), Ok(&[4]));
+        check(&of(3, &[5]), Ok(&[-3]));
+        // Whole times are written above the short ones.
+        check(&of(3, &[8, 28, 4, 8]), Ok(&[0, 20, 20, 0]));
+        check(&of(62, &[5, 1 << 61]), Ok(&[5, 1 << 61]));
+        // A frame without a time is two ticks after the last one.
+        let untimed = vec![129, 1, 7];
+        check(&[of(3, &[3]), vec![untimed.clone(), untimed]].concat(), Ok(&[3, 5, 7]));
+    }
+
+    #[test]
+    fn headers_and_packets_have_limits() {
+        let (main, stream) = (main_packet(3, 1, &[1, 25]), stream_packet(0, 0, 0, 3));
+        check(&[main.clone(), stream.clone(), frame(1, 9)], Ok(&[1]));
+        check(&[main.clone(), stream.clone(), frame(1, 10)], Err("bad packet size"));
+        check(&[main_packet(4, 1, &[1, 25])], Err("a later version"));
+        check(&[main_packet(3, 1000, &[1, 25]), stream_packet(999, 0, 0, 3)], Ok(&[]));
+        check(&[main_packet(3, 1001, &[1, 25])], Err("too many streams"));
+        check(&[main_packet(3, 1, &[1; 2000]), stream_packet(0, 0, 999, 3)], Ok(&[]));
+        check(&[main_packet(3, 1, &[1; 2002])], Err("too many streams"));
+        check(&[main.clone(), stream_packet(0, 1, 0, 62)], Ok(&[]));
+        check(&[main.clone(), stream_packet(0, 0, 0, 63)], Err("bad stream header"));
+        check(&[main_packet(3, 1, &[0, 25]), stream.clone()], Err("bad stream header"));
+        check(&[main_packet(3, 1, &[1, 0]), stream], Err("bad stream header"));
+        check(&[main.clone(), stream_packet(0, 2, 0, 3)], Err("neither video nor audio"));
+        check(&[main.clone(), stream_packet(0, 0, 1, 3)], Err("unknown time base"));
+        check(&[main.clone(), stream_packet(1, 0, 0, 3)], Err("unknown stream"));
+        check(&[frame(1, 1)], Err("no main header"));
+        check(&[header_packet(SYNCPOINT, &[0])], Err("no main header"));
+        let long = |length: u64| [STREAM.to_be_bytes().to_vec(), written(length)].concat();
+        check(&[main.clone(), long(MAX_HEADER_BYTES + 1)], Err("oversized header"));
+        check(&[main, long(MAX_HEADER_BYTES)], Err("the pipe from ffmpeg broke"));
+    }
+
+    #[test]
+    fn packets_begin_with_the_bytes_that_the_main_header_keeps_for_them() {
+        // Frames with a size; `8` and `9` stand before each.
+        let codes = [flag::SIZE_MSB, 8, 0, 1, 0, 0, 0, 256, 0, 1];
+        let main = header_packet(MAIN, &[&[3, 1, 1, 1, 1, 25][..], &codes, &[1, 2, 8, 9]].concat());
+        let of = |frame: &[u8]| -> Result<Option<Packet>, NutError> {
+            let file = [&FILE_ID[..], &main, &stream_packet(0, 0, 0, 3), frame].concat();
+            Demuxer::open(file.as_slice(), 9).unwrap().unwrap().next_packet()
+        };
+        for (frame, expected) in [(&[0, 3, 7][..], &[8, 9, 7][..]), (&[0, 2], &[8, 9])] {
+            assert_eq!(of(frame).unwrap().map(|packet| packet.data.to_vec()).as_deref(), Some(expected));
+        }
+        assert!(of(&[0, 1]).unwrap_err().to_string().contains("bad packet size"));
+    }
+
+    #[test]
+    fn a_syncpoint_says_the_time_of_all_streams() {
+        // Ticks of the second time base, 1/50: 2 of its ticks are one of the first.
+        let main = main_packet(3, 2, &[1, 25, 1, 50]);
+        let streams = [stream_packet(0, 0, 0, 3), stream_packet(1, 0, 1, 3)];
+        let syncpoint = header_packet(SYNCPOINT, &[2 * 1000 + 1]);
+        let [first, second] = streams;
+        check(&[main, first, second, syncpoint, frame(500 % 8, 1)], Ok(&[500]));
+    }
+
     proptest! {
         #[test]
         fn damaged_streams_end_without_panic(cut in 0_usize..40_000, at in 0_usize..2000, to in any::<u8>()) {
