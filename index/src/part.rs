@@ -15,6 +15,8 @@ use crate::{Filter, Hit, SpanKey};
 /// the part is cheaper.
 const COMPARED_SHARE: u32 = 2;
 const COMPARED_LEAST: u32 = 8_192;
+/// Up to this many listed rows are compared by their original vectors alone.
+const LISTED_EXACTLY: usize = 256;
 /// Vectors prefetched ahead of the comparison of listed keys.
 const ROWS_AHEAD: usize = 2;
 
@@ -115,24 +117,40 @@ impl Part {
         }
     }
 
-    /// Brute force over the live rows of `keys`; a segment looks each key up.
-    pub(crate) fn scan_listed(&self, query: &[f32], keys: &RoaringTreemap, best: &mut Best) {
-        match &self.body {
-            Body::Sealed(sealed) => {
-                let mut rows = sealed.find_all(keys.iter());
-                rows.retain(|&row| self.live.contains(row));
-                for (at, &row) in rows.iter().enumerate() {
-                    if let Some(&ahead) = rows.get(at + ROWS_AHEAD) {
-                        sealed.prefetch(ahead);
-                    }
-                    self.compare(query, std::iter::once(row), best);
-                }
-            }
+    /// Offers about the best `k` of the live rows of `keys`. A segment looks each key up and compares the codes of many.
+    /// Returns whether every original vector was compared.
+    pub(crate) fn scan_listed(
+        &self,
+        query: &[f32],
+        keys: &RoaringTreemap,
+        k: usize,
+        best: &mut Best,
+    ) -> bool {
+        let sealed = match &self.body {
+            Body::Sealed(sealed) => sealed,
             Body::Growing(rows) => {
                 let listed = self.live.iter().filter(|&row| keys.contains(rows.key(row)));
                 self.compare(query, listed, best);
+                return true;
             }
+        };
+        let mut rows = sealed.find_all(keys.iter());
+        if self.dead() > 0 {
+            rows.retain(|&row| self.live.contains(row));
         }
+        if rows.len() > LISTED_EXACTLY {
+            // So that memory is read in order.
+            rows.sort_unstable();
+            sealed.search_listed(query, &rows, k, best);
+            return false;
+        }
+        for (at, &row) in rows.iter().enumerate() {
+            if let Some(&ahead) = rows.get(at + ROWS_AHEAD) {
+                sealed.prefetch(ahead);
+            }
+            self.compare(query, std::iter::once(row), best);
+        }
+        true
     }
 
     fn compare(&self, query: &[f32], rows: impl Iterator<Item = u32>, best: &mut Best) {

@@ -279,8 +279,11 @@ impl View {
             (Plan::Nothing, _) => true,
             (Plan::Listed, Some(only)) => {
                 let keys = self.keys.as_ref() & only.as_ref();
-                self.parts.iter().for_each(|part| part.scan_listed(query, &keys, best));
-                true
+                let mut exact = true;
+                for part in &self.parts {
+                    exact &= part.scan_listed(query, &keys, k, best);
+                }
+                exact
             }
             (Plan::Scan | Plan::Listed, _) => {
                 self.parts.iter().for_each(|part| part.scan(query, filter, best));

@@ -364,6 +364,12 @@ fn check_filters(settings: Settings) {
             assert!(!answer.exact, "the graph was not asked: {mode:?}");
         }
     }
+    // Few listed rows are compared by their vectors, many by their codes first.
+    for (nth, exact) in [(10, false), (100, true)] {
+        let answer =
+            index.search(AT, &clustered(1), 10, &only((0..6_000).step_by(nth)), Mode::Auto).unwrap();
+        assert_eq!(answer.exact, exact, "one of {nth} matches");
+    }
 }
 
 #[test]

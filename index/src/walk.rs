@@ -410,7 +410,7 @@ impl Scratch {
 /// Compares nodes with the query. Each row is prefetched some steps before; nothing depends on a score yet, so that the
 /// processor reads several rows at once.
 #[inline]
-fn compare(goal: Goal, nodes: &[u32], found: &mut Vec<Found>) {
+pub(crate) fn compare(goal: Goal, nodes: &[u32], found: &mut Vec<Found>) {
     let rows = goal.rows;
     nodes.iter().take(AHEAD).for_each(|&node| rows.prefetch(node));
     found.clear();

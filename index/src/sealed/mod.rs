@@ -7,7 +7,9 @@
 mod blocks;
 mod file;
 mod layout;
+mod sorted_keys;
 
+use std::collections::BinaryHeap;
 use std::path::PathBuf;
 
 use parking_lot::Mutex;
@@ -19,11 +21,12 @@ use crate::exact::Best;
 use crate::memory::{self, Pages};
 use crate::plan::Width;
 use crate::vector::cosine;
-use crate::walk::{self, BOTTOM_LINKS, Goal, LINKS, Limits, Links, Rows, Scratch, Stop, Walked};
+use crate::walk::{self, BOTTOM_LINKS, Found, Goal, LINKS, Limits, Links, Rows, Scratch, Stop, Walked};
 use crate::{Hit, SpanKey};
 use blocks::Blocks;
 pub(crate) use file::{PARTIAL, SegmentError};
 use layout::{Layout, PAGE};
+use sorted_keys::SortedKeys;
 
 /// Pairs of rows from which the codes' error is estimated.
 const ERROR_PAIRS: u32 = 256;
@@ -178,24 +181,9 @@ impl Sealed {
 
     /// The rows of rising keys; keys that it does not hold are left out.
     pub(crate) fn find_all(&self, rising: impl Iterator<Item = SpanKey>) -> Vec<u32> {
-        let by_key: &[u32] = memory::cast(&self.core[self.layout.by_key()]);
-        let (keys, mut left, mut found) = (self.keys(), by_key, Vec::new());
-        for key in rising {
-            // The next key is near the last one: steps double until one is too far.
-            let is_before = |row: &u32| keys[*row as usize] < key;
-            let mut step = 1;
-            while left.get(step).is_some_and(is_before) {
-                step *= 2;
-            }
-            let from = left[..left.len().min(step + 1)].partition_point(is_before);
-            left = &left[from..];
-            match left.first() {
-                Some(&row) if keys[row as usize] == key => found.push(row),
-                Some(_) => {}
-                None => break,
-            }
-        }
-        found
+        let (by_key, keys): (&[u32], _) = (memory::cast(&self.core[self.layout.by_key()]), self.keys());
+        let sorted = SortedKeys { count: by_key.len(), key: |at: usize| keys[by_key[at] as usize] };
+        sorted.find_all(rising).map(|at| by_key[at]).collect()
     }
 
     /// The original vector of a row; `None` if its block of the file is damaged.
@@ -267,6 +255,42 @@ impl Sealed {
         let is_done = hits.is_some();
         hits.into_iter().flat_map(Best::into_hits).for_each(|hit| best.offer(hit));
         is_done
+    }
+
+    /// Offers about the best `k` hits among these rows: all are compared by their codes, and the best ones again by their
+    /// original vectors, until the next one is probably worse than the k-th hit.
+    pub(crate) fn search_listed(&self, query: &[f32], listed: &[u32], k: usize, best: &mut Best) {
+        let rows = Rows::new(&self.coder, &self.core[self.layout.codes()]);
+        let coded = self.coder.query(query);
+        let mut scored = Vec::new();
+        walk::compare(Goal { rows: &rows, query: &coded }, listed, &mut scored);
+        let hits = self.compare_listed(query, BinaryHeap::from(scored), k);
+        hits.into_hits().into_iter().for_each(|hit| best.offer(hit));
+    }
+
+    /// Compares rows by their original vectors, those with the best codes first, until the next one is probably worse.
+    fn compare_listed(&self, query: &[f32], mut scored: BinaryHeap<Found>, k: usize) -> Best {
+        let (mut best, mut errors, mut before) = (Best::new(k), Errors::default(), None);
+        let enough = (k + SURPLUS).max(ERRORS_LEAST);
+        while let Some(next) = scored.pop() {
+            if errors.count >= enough
+                && best.worst().is_some_and(|worst| next.score + 3.0 * errors.standard() < worst)
+            {
+                break;
+            }
+            if let Some(ahead) = scored.peek() {
+                self.prefetch(ahead.node);
+            }
+            if let Some(vector) = self.vector(next.node) {
+                let score = cosine(query, vector);
+                // Equal vectors have equal codes and the same error, which says nothing of the next one's.
+                if before.replace(next.score) != Some(next.score) {
+                    errors.add(score - next.score);
+                }
+                best.offer(Hit { key: self.key(next.node), score });
+            }
+        }
+        best
     }
 
     /// Compares the best candidates by their original vectors. Returns whether every other row is probably worse.
