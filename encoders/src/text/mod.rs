@@ -8,6 +8,7 @@ use crate::Cause;
 use clean::Cleaning;
 
 pub(crate) mod clean;
+pub(crate) mod file;
 pub mod normalise;
 mod window;
 
@@ -158,9 +159,7 @@ impl Tokenizer {
     /// The file cannot be read or leaves no room for text.
     pub fn from_json(json: &[u8], specials: Specials, max_tokens: usize) -> Result<Self, TokenizerError> {
         let unreadable = |error: tokenizers::Error| TokenizerError::Unreadable(error.into());
-        let mut inner = Inner::from_bytes(json).map_err(unreadable)?;
-        inner.with_truncation(None).map_err(unreadable)?;
-        inner.with_padding(None);
+        let inner = file::read(json)?;
         let (mut before, mut after) = specials_of(&inner).map_err(unreadable)?;
         if before.is_empty() && after.is_empty() {
             before.extend(specials.bos);

@@ -4,7 +4,7 @@ use tokenizers::Tokenizer as Inner;
 
 use super::config::{Config, FRAMES_PER_PATCH, Generation, VisualIds};
 use super::grid::{Visual, VisualKind};
-use crate::text::TokenizerError;
+use crate::text;
 use crate::{EncodeError, LoadError};
 
 const START: &str = "<|vision_start|>";
@@ -86,10 +86,7 @@ impl PromptTokenizer {
     /// [`LoadError::Tokenizer`] for an unreadable file, [`LoadError::Unsupported`] if its special tokens are not those
     /// of config.json.
     pub(crate) fn from_json(json: &[u8], config: &Config) -> Result<PromptTokenizer, LoadError> {
-        let unreadable = |error: tokenizers::Error| TokenizerError::Unreadable(error.into());
-        let mut inner = Inner::from_bytes(json).map_err(unreadable)?;
-        inner.with_truncation(None).map_err(unreadable)?;
-        inner.with_padding(None);
+        let inner = text::file::read(json)?;
         let VisualIds { picture, video, start, end } = config.ids;
         for (token, id) in [(PICTURE, picture), (VIDEO, video), (START, start), (END, end)] {
             if inner.token_to_id(token) != Some(id) {

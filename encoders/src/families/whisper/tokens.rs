@@ -3,7 +3,7 @@
 use tokenizers::Tokenizer as Inner;
 
 use super::config::Config;
-use crate::text::TokenizerError;
+use crate::text;
 use crate::{EncodeError, LoadError};
 
 /// Milliseconds of a timestamp's step.
@@ -42,10 +42,7 @@ impl Tokens {
         config: &Config,
         is_multilingual: bool,
     ) -> Result<Tokens, LoadError> {
-        let unreadable = |error: tokenizers::Error| TokenizerError::Unreadable(error.into());
-        let mut inner = Inner::from_bytes(json).map_err(unreadable)?;
-        inner.with_truncation(None).map_err(unreadable)?;
-        inner.with_padding(None);
+        let mut inner = text::file::read(json)?;
         // Special tokens that users write are letters.
         inner.set_encode_special_tokens(true);
         let id = |token: &str| {
