@@ -25,7 +25,7 @@ pub(super) enum QueryForms {
 #[schema(as = RelevantRange)]
 pub(super) enum RelevantForms {
     Clip(RelevantClip),
-    Stretch(RelevantStretch),
+    TimeRange(RelevantTimeRange),
     Video(RelevantVideo),
 }
 
@@ -99,8 +99,8 @@ pub(in crate::http) struct RelevantClip {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the request in the OpenAPI file")]
 #[serde(deny_unknown_fields)]
-#[schema(title = "Relevant stretch")]
-pub(in crate::http) struct RelevantStretch {
+#[schema(title = "Relevant time range")]
+pub(in crate::http) struct RelevantTimeRange {
     /// Id of the video.
     video_id: Uuid,
     /// Start, in seconds, 0 to 10000000; before the video's end.
