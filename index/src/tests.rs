@@ -366,8 +366,7 @@ fn check_filters(settings: Settings) {
     }
     // Few listed rows are compared by their vectors, many by their codes first.
     for (nth, exact) in [(10, false), (100, true)] {
-        let answer =
-            index.search(AT, &clustered(1), 10, &only((0..6_000).step_by(nth)), Mode::Auto).unwrap();
+        let answer = index.search(AT, &clustered(1), 10, &only((0..6_000).step_by(nth)), Mode::Auto).unwrap();
         assert_eq!(answer.exact, exact, "one of {nth} matches");
     }
 }
