@@ -52,7 +52,7 @@ pub(crate) async fn measure(folder: &Path, report: &mut Report) {
     search(folder, &pages, report).await;
 }
 
-/// Pages of words of the lectures.
+/// Pages of words of the lectures. A lecture that is too short to fill one gives none.
 fn pages(count: usize) -> Vec<Page> {
     let lectures = lectures().expect("the lectures are there");
     let page = |number: usize| {
@@ -62,7 +62,10 @@ fn pages(count: usize) -> Vec<Page> {
         let plain: String = text.chars().filter(|c| c.is_ascii() && !c.is_ascii_control()).collect();
         wrapped(&plain)
     };
-    (0..count).map(page).collect()
+    let full = (0..10 * lectures.len()).map(page).filter(|page| page.len() == LINES);
+    let pages: Vec<Page> = full.take(count).collect();
+    assert_eq!(pages.len(), count, "the lectures have too few words");
+    pages
 }
 
 fn wrapped(text: &str) -> Page {
