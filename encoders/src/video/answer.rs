@@ -285,7 +285,10 @@ mod tests {
     fn spacing_is_variable_beyond_a_tick_and_two_milliseconds() {
         let milliseconds = Clock { num: 1, den: 1000, origin: 0 };
         let hundredths = Clock { num: 1, den: 100, origin: 0 };
+        let fine = Clock { num: 1, den: 90_000, origin: 0 };
         for (clock, times, expected) in [
+            (fine, vec![0, 3000, 6180], false),
+            (fine, vec![0, 3000, 6181], true),
             (milliseconds, vec![0, 33, 67, 100], false),
             (milliseconds, vec![0, 40, 80, 83], true),
             (hundredths, vec![0, 6, 13, 20], false),

@@ -526,6 +526,11 @@ mod tests {
         check(&[main.clone(), stream_packet(0, 0, 1, 3)], Err("unknown time base"));
         check(&[main.clone(), stream_packet(1, 0, 0, 3)], Err("unknown stream"));
         check(&[frame(1, 1)], Err("no main header"));
+        let of_side_data = [3, 1, 1, 1, 1, 25, flag::SIDE_DATA, 6, 0, 1, 0, 0, 0, 256, 0];
+        check(
+            &[header_packet(MAIN, &of_side_data), stream_packet(0, 0, 0, 3), vec![0]],
+            Err("bad frame code"),
+        );
         check(&[header_packet(SYNCPOINT, &[0])], Err("no main header"));
         let long = |length: u64| [STREAM.to_be_bytes().to_vec(), written(length)].concat();
         check(&[main.clone(), long(MAX_HEADER_BYTES + 1)], Err("oversized header"));
