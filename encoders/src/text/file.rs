@@ -52,7 +52,7 @@ mod tests {
     fn files_are_read_or_refused_with_a_reason() {
         check("null", "null", None);
         check(r#"{"type": "Lowercase"}"#, r#"{"type": "Fuse"}"#, None);
-        check("null", r#"{"type": "Fuse",}"#, "line 3".into());
+        check("null", r#"{"type": "Fuse",}"#, "key must be a string".into());
         check("null", r#"{"type": "none of them"}"#, "can't be read".into());
         check(r#"{"type": "Precompiled", "precompiled_charsmap": "!"}"#, "null", "can't be read".into());
     }
