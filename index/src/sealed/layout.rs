@@ -173,7 +173,7 @@ mod tests {
         );
     }
 
-    /// A core of 40 rows with two nodes in the upper layer, after `change` to one of its sections; why it is refused.
+    /// Checks a core of 40 rows with two nodes in the upper layer, of which one `section` has this `number` as its `at`-th.
     #[track_caller]
     fn check_core(section: fn(&Layout) -> Range<usize>, at: usize, number: u32, expected: Result<(), &str>) {
         let layout = Layout::new(Codes::Int4, 24, 40, 2);
@@ -191,10 +191,9 @@ mod tests {
 
     #[test]
     fn numbers_that_lead_nowhere_are_refused() {
-        let (bottom, upper): (fn(&Layout) -> Range<usize>, fn(&Layout) -> Range<usize>) =
-            (Layout::bottom, |layout| layout.upper(0));
-        check_core(bottom, 7, 39, Ok(()));
-        check_core(bottom, 7, 40, Err("a link leads nowhere"));
+        let upper = |layout: &Layout| layout.upper(0);
+        check_core(Layout::bottom, 7, 39, Ok(()));
+        check_core(Layout::bottom, 7, 40, Err("a link leads nowhere"));
         check_core(upper, 7, 1, Ok(()));
         check_core(upper, 7, 2, Err("a link of an upper layer leads nowhere"));
         check_core(Layout::twins, 3, 39, Ok(()));
