@@ -1,5 +1,6 @@
 //! Segmentation: against PySceneDetect, on a lecture that PySceneDetect does not cut, and each policy's invariants.
 
 mod goldens;
+mod gradual;
 mod lecture;
 mod policy;
