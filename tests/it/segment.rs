@@ -1,6 +1,5 @@
 //! Segmentation: against PySceneDetect, on a lecture that PySceneDetect does not cut, and each policy's invariants.
 
 mod goldens;
-mod gradual;
 mod lecture;
 mod policy;

@@ -4,15 +4,12 @@
 //! let a video be cut again without decoding it.
 
 mod adaptive;
-mod blend;
-mod blends;
 mod content;
 pub mod curve;
 mod cut;
 mod detector;
 mod edges;
 mod flash;
-mod grid;
 mod hsv;
 mod meter;
 mod pauses;
@@ -33,6 +30,6 @@ pub use detector::{Detector, DetectorSettings};
 pub use flash::FilterMode;
 pub use meter::Meter;
 pub use policy::Segmenter;
-pub use scores::{Blend, FrameScores, Settled, Weights};
+pub use scores::{FrameScores, Settled, Weights};
 pub use segmentation::{FieldError, Preset, Segmentation};
 pub use threshold::{ThresholdDetector, ThresholdSettings};

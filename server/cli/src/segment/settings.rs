@@ -12,7 +12,7 @@ use reprise_encoders::video::segment::{
 /// The policy and its parameters.
 #[derive(Debug, Args)]
 pub(crate) struct SettingsArgs {
-    /// Where clips begin: at cuts, gradual transitions and slide changes (hybrid), at cuts (content), at regular times (fixed) [default:
+    /// Where clips begin: at cuts and slide changes (hybrid), at cuts (content), at regular times (fixed) [default:
     /// hybrid, with a preset content]
     #[arg(long, value_enum)]
     policy: Option<Policy>,
@@ -44,9 +44,6 @@ pub(crate) struct SettingsArgs {
     /// Smallest part of the picture that a slide change must change, in per cent; 0 finds none
     #[arg(long, default_value_t = 1.0)]
     slide_area: f64,
-    /// Neither cut in the middle of dissolves, fades and wipes, nor pass over flashes and whip pans
-    #[arg(long)]
-    no_gradual: bool,
     /// Shortest clip of hybrid, in seconds; at most a quarter of the longest [default: 0.5]
     #[arg(long)]
     min_clip: Option<f64>,
@@ -140,7 +137,6 @@ impl SettingsArgs {
             Policy::Hybrid => Segmentation::Hybrid {
                 detector: self.detector(),
                 slide_area_percent: self.slide_area,
-                gradual: !self.no_gradual,
                 min_clip_seconds: self.min_clip.unwrap_or((max_clip_seconds / 4.0).min(0.5)),
                 max_clip_seconds,
             },
