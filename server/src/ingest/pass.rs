@@ -16,11 +16,11 @@ use super::progress::JobProgress;
 use crate::sprites;
 use crate::terms::SpanKey;
 
-/// Positions at which seeking is compared with decoding in order, in twentieths of the duration. Each check has to
-/// start a process. A short video is checked only at the last position: if any seek fails, that one fails.
+/// Positions at which seeking is compared with decoding in order, in twentieths of the duration. Each check starts a
+/// process. A short video is checked only at the last position: if any seek fails, that one fails.
 const LOOK_AT: [i64; 3] = [18, 5, 10];
-/// Videos shorter than this are short: each further check would take longer than a fiftieth of their decode.
-const SHORT_MS: i64 = 300_000;
+/// Videos shorter than this are short: each further check would take more than a fiftieth of their decode's time.
+const SHORT_MS: i64 = 120_000;
 
 /// Largest number of sampled frames per step: one batch of a frame stage.
 const FRAMES_PER_STEP: usize = 32;
