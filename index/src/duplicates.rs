@@ -116,7 +116,8 @@ mod tests {
 
     #[test]
     fn what_most_spans_have_in_another_video_is_no_near_duplicate() {
-        // Two by two they have the cosine 0.97, and nothing else in common: by chance alone the bound were the least one.
+        // Two spans of a pair have a cosine of 0.97, all others have 0. A pair from two videos shows what is usual between
+        // videos. A pair within one video does not count, and the least bound is left.
         let spans = |video: fn(usize) -> u64| -> Vec<SampledSpan> {
             let of = |at: usize| {
                 let mut values = vec![0.0; 150];

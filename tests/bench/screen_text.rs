@@ -210,10 +210,10 @@ fn board(folder: &Path, report: &mut Report) {
 /// Whether a line with the name and the number begins within [`SOON`] of the change.
 fn is_read(found: &Value, change: &Value) -> bool {
     let start = |it: &Value| it["start"].as_f64().unwrap();
-    let told = words(change["text"].as_str().unwrap());
+    let expected = words(change["text"].as_str().unwrap());
     found["lines"].as_array().unwrap().iter().any(|line| {
         let read = words(line["text"].as_str().unwrap());
-        (start(line) - start(change)).abs() <= SOON && told.iter().all(|word| read.contains(word))
+        (start(line) - start(change)).abs() <= SOON && expected.iter().all(|word| read.contains(word))
     })
 }
 
@@ -245,7 +245,8 @@ async fn search(folder: &Path, pages: &[Page], report: &mut Report) {
     report.screen_note(&note);
 }
 
-/// Four to eight words of a slide that stand on no other one; some lectures are told twice. `None` if all of it does.
+/// A query: four to eight words that only this slide has. Some lectures are held twice, so two slides may have the same words;
+/// `None` if another slide has all of these.
 fn own_words(pages: &[Page], number: usize) -> Option<String> {
     let all: Vec<&str> = pages[number].iter().flat_map(|line| line.split(' ')).collect();
     let length = (4 + number % 5).min(all.len());

@@ -54,7 +54,7 @@ struct Waiting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct End {
     pub(super) at_ms: i64,
-    /// Whether it shows something else from then on, or was read again with others that do.
+    /// Whether the block shows something else from then on. If not, it was read again because blocks beside it changed.
     pub(super) is_changed: bool,
 }
 

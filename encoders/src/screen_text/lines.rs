@@ -13,7 +13,7 @@ const OVERLAP: (usize, usize) = (2, 5);
 /// different times.
 const NEXT_MS: i64 = STEP_MS + 100;
 const TOGETHER_MS: i64 = 3 * STEP_MS + 100;
-/// How much less sure a reading may be than one that lacks some of its words.
+/// A reading wins over a part of it, even if its confidence is lower by this much.
 const WHOLE: f32 = 0.05;
 /// Letters and digits of a line that is dropped if it was on screen for no longer than this: footage shows such a pattern now
 /// and then, and nobody reads a line so fast.

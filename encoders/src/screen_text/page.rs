@@ -34,7 +34,7 @@ impl Page {
         Page { width, height, luma }
     }
 
-    /// Dark text on a light ground. `ground`: the luma of the text's own.
+    /// Dark text on a light ground. `ground`: the luma behind the text.
     pub(super) fn light(mut self, ground: u8) -> Page {
         if ground < DARK {
             self.luma.iter_mut().for_each(|it| *it = 255 - *it);
