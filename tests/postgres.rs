@@ -33,6 +33,19 @@ pub async fn database() -> Option<String> {
     Some(server.new_database().await)
 }
 
+/// Drops a database of [`database`].
+///
+/// # Panics
+/// If it can't be dropped.
+pub async fn drop_database(url: &str) {
+    let server = Server { url: split(url), _supervisor: None };
+    let name = url[server.url.0.len()..].split('?').next().unwrap_or_default();
+    let mut connection = server.connect().await.unwrap_or_else(|error| panic!("{url}: {error}"));
+    let sql = format!("DROP DATABASE {name} WITH (FORCE)");
+    let dropped = sqlx::query(AssertSqlSafe(sql)).execute(&mut connection).await;
+    dropped.unwrap_or_else(|error| panic!("{url}: {error}"));
+}
+
 /// The URL of a new, empty database on a server that has the extension pgvector; `None`, after printing the reason,
 /// without one.
 ///

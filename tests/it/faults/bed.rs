@@ -81,6 +81,13 @@ impl Bed {
         }
     }
 
+    /// Drops the database, so that hundreds of beds fit on the disk.
+    pub(crate) async fn discard(self) {
+        if let Some(database) = &self.database {
+            reprise_tests::postgres::drop_database(database).await;
+        }
+    }
+
     /// Starts a server on this folder and database.
     pub(crate) fn start(&self, more: &[&str]) -> Server {
         self.try_start(more, &[]).unwrap_or_else(|said| panic!("the server did not start:\n{said}"))

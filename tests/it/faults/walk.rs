@@ -1,10 +1,13 @@
 //! Faults in a scripted day: an error or the end of the process at each write, and `kill -9` at random moments. Afterwards
 //! everything acknowledged is there, and catalog, files and index agree.
 
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt as _;
 use reprise_tests::is_full;
 use reprise_tests::server::{PATIENCE, Server};
 use reqwest::StatusCode;
@@ -61,6 +64,7 @@ async fn a_death_at_any_moment_loses_nothing(bed: &Bed) {
         server.kill();
         let server = fresh.start(&arguments());
         check(&fresh, server, &films, &acknowledged, &format!("kill {round} after {moment:?}")).await;
+        fresh.discard().await;
     }
 }
 
@@ -102,17 +106,33 @@ async fn walk(bed: &Bed, kind: &str) {
     let step = if is_full() { 1 } else { (writes / TRIED).max(1) };
     // The first write of a short run is not always the same.
     let first = if is_full() { 1 } else { 1 + writes % step };
+    let mut failures = Vec::new();
     for number in (first..=writes).step_by(step as usize) {
         let fault = format!("{kind}:{number}");
-        let fresh = bed.fresh().await;
-        let mut acknowledged = Acknowledged::default();
-        if let Ok(server) = fresh.try_start(&arguments(), &[("REPRISE_FAULT", Path::new(&fault))]) {
-            let _ = day(&films, &server, &mut acknowledged).await;
-            server.stop();
-        }
-        let server = fresh.start(&arguments());
-        check(&fresh, server, &films, &acknowledged, &fault).await;
+        // One fault that is not healed must not hide the others.
+        let tried = AssertUnwindSafe(try_fault(bed, &films, &fault)).catch_unwind().await;
+        failures.extend(tried.err().map(|panic| format!("{fault}: {}", message(&*panic))));
     }
+    assert!(failures.is_empty(), "{} of {writes} writes:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// A day on a new library with a fault at one write. Then a server without faults.
+async fn try_fault(bed: &Bed, films: &Films, fault: &str) {
+    let fresh = bed.fresh().await;
+    let mut acknowledged = Acknowledged::default();
+    if let Ok(server) = fresh.try_start(&arguments(), &[("REPRISE_FAULT", Path::new(fault))]) {
+        let _ = day(films, &server, &mut acknowledged).await;
+        server.stop();
+    }
+    let server = fresh.start(&arguments());
+    check(&fresh, server, films, &acknowledged, fault).await;
+    fresh.discard().await;
+}
+
+/// What a panic says.
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a text")
 }
 
 /// Number of writes of a day without faults.
