@@ -174,6 +174,10 @@ async fn a_batch_an_export_and_the_log_take_examples(library: &Library) {
     let logged = async |id: &Value| server.get(&format!("/v1/searches/{}", id.as_str().unwrap())).await.1;
     let first = logged(&alone["search_id"]).await;
     assert_eq!(first["kind"], "examples", "{first}");
+    let (like, unlike) = (&first["query"]["examples"]["like"], &first["query"]["examples"]["unlike"]);
+    assert_eq!(like[0]["clip_id"], library.clip(0, 0)["clip_id"], "{first}");
+    assert_eq!((&like[1]["text"], &like[1]["clip_id"]), (&json!("Red  squares"), &json!(null)), "{first}");
+    assert_eq!(unlike[0]["clip_id"], library.clip(0, 1)["clip_id"], "{first}");
     let (_, listed) = server.get("/v1/searches?kind=examples").await;
     assert!(listed["items"].as_array().unwrap().iter().all(|it| it["kind"] == "examples"), "{listed}");
     let same = json!({"like": [library.clip(0, 0), {"text": "red squares"}], "unlike": [library.clip(0, 1)]});

@@ -166,6 +166,11 @@ async fn snippets_hits_and_subtitle_files_are_read_as_they_should_be() {
             ("{kind: 'text', query: {text: 'a b'}}", json!("/?q=a+b")),
             ("{kind: 'composed', query: {video_id: 'v', start: 1, end: 2, text: 'red'}}", json!("/?clip=v&start=1&end=2&mod=red")),
             ("{kind: 'clip', query: {uploaded: true}}", json!(null)),
+            (
+                "{kind: 'examples', query: {examples: {like: [{text: 'a'}, {video_id: 'v', start: 1, end: 2.5}], unlike: [{text: 'b'}]}}}",
+                json!("/?like=a&like=v%3A1-2.5&unlike=b"),
+            ),
+            ("{kind: 'examples', query: {examples: {like: [{uploaded: true}], unlike: []}}}", json!(null)),
         ] {
             check(page, "parts/searchlink", &format!("it.againPath({search})"), expected).await;
         }

@@ -72,7 +72,7 @@ impl View<'_> {
         // A span may be shown at several ranks; the best one counts, as for the feedback itself.
         let sql = format!(
             "SELECT f.verdict, f.at_ms, f.key_name, s.kind, s.space, s.text, s.query_hash, s.clip, s.video, s.start_ms, \
-             s.end_ms, s.uploaded, s.filter, s.filtered, v.file, v.file_name, v.title, q.file AS query_file, \
+             s.end_ms, s.uploaded, s.examples, s.filter, s.filtered, v.file, v.file_name, v.title, q.file AS query_file, \
              q.file_name AS query_file_name, \
              {HIT_COLUMNS} \
              FROM search_feedback f JOIN searches s ON s.id = f.search \

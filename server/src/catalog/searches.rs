@@ -19,7 +19,7 @@ const FORGOTTEN_AT_ONCE: u32 = 1000;
 
 /// Columns of `searches s`.
 const COLUMNS: &str = "s.id, s.at_ms, s.key, s.key_name, s.kind, s.space, s.text, s.query_hash, \
-    s.clip, s.video, s.start_ms, s.end_ms, s.uploaded, s.filter, s.filtered, s.hits, s.exhausted, s.live, \
+    s.clip, s.video, s.start_ms, s.end_ms, s.uploaded, s.examples, s.filter, s.filtered, s.hits, s.exhausted, s.live, \
     s.decode_ms, s.encode_ms, s.search_ms, s.catalog_ms, s.total_ms";
 
 /// Columns of `search_hits h`.
@@ -198,7 +198,7 @@ async fn insert_searches(tx: &mut Tx, pages: &[NewSearchPage]) -> Result<(), Cat
     let firsts = pages.iter().filter_map(|page| page.first.as_ref().map(|first| (page, first)));
     let rows = firsts.map(|(page, first)| search_values(page, first, now)).collect::<Result<Vec<_>, _>>()?;
     let head = "INSERT INTO searches (id, at_ms, key, key_name, kind, space, text, query_hash, clip, video, start_ms, \
-                end_ms, uploaded, filter, filtered, hits, exhausted, live, decode_ms, encode_ms, search_ms, \
+                end_ms, uploaded, examples, filter, filtered, hits, exhausted, live, decode_ms, encode_ms, search_ms, \
                 catalog_ms, total_ms)";
     tx.insert(head, rows, "ON CONFLICT (id) DO NOTHING").await?;
     Ok(())
@@ -222,6 +222,7 @@ fn search_values(page: &NewSearchPage, first: &NewSearch, now_ms: i64) -> Result
         query.start_ms,
         query.end_ms,
         query.uploaded,
+        query.examples.as_ref().map(to_json).transpose()?,
         query.filter.as_ref().map(to_json).transpose()?,
         query.filtered,
         page.shown,
@@ -308,6 +309,7 @@ pub(super) fn query(row: &Row) -> Result<LoggedQuery, CatalogError> {
         start_ms: row.get("start_ms")?,
         end_ms: row.get("end_ms")?,
         uploaded: row.get("uploaded")?,
+        examples: row.get::<Option<String>>("examples")?.as_deref().map(parse_json).transpose()?,
         filter: row.get::<Option<String>>("filter")?.as_deref().map(parse_json).transpose()?,
         filtered: row.get("filtered")?,
     })

@@ -6,5 +6,5 @@ mod privacy;
 mod queue;
 mod writer;
 
-pub use privacy::{AskedQuery, QueryLogMode, plain};
+pub use privacy::{AskedExamples, AskedQuery, QueryLogMode, plain};
 pub use queue::QueryLog;

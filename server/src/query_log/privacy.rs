@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use sha2::Sha256;
 use uuid::Uuid;
 
-use crate::catalog::{LONGEST_LOGGED_TEXT, LoggedQuery, Secret};
+use crate::catalog::{LONGEST_LOGGED_TEXT, LoggedExample, LoggedExamples, LoggedQuery, Secret};
 use crate::terms::SearchKind;
 
 /// Longest filter that the log keeps with its values, in bytes of JSON.
@@ -44,10 +44,19 @@ pub struct AskedQuery<'a> {
     pub end_ms: Option<i64>,
     /// SHA-256 of the uploaded file.
     pub upload: Option<&'a str>,
-    /// Several examples. The log keeps only their hash.
-    pub examples: Option<Value>,
+    /// Several examples.
+    pub examples: Option<AskedExamples<'a>>,
     /// The filter.
     pub filter: Option<&'a Value>,
+}
+
+/// Examples as they were sent. None of them has a filter, or examples of its own.
+#[derive(Debug, Clone, Default)]
+pub struct AskedExamples<'a> {
+    /// Those to be like.
+    pub like: Vec<AskedQuery<'a>>,
+    /// Those not to be like.
+    pub unlike: Vec<AskedQuery<'a>>,
 }
 
 /// Turns queries into what the log keeps of them.
@@ -81,6 +90,7 @@ impl QueryKeeper {
             video: asked.video,
             start_ms: asked.start_ms,
             end_ms: asked.end_ms,
+            examples: asked.examples.as_ref().map(kept_examples),
             filter: asked.filter.filter(is_short).cloned().or(hashed.filter),
             ..hashed
         }
@@ -89,18 +99,39 @@ impl QueryKeeper {
     /// HMAC-SHA256 with a secret of the library, so that a list of common queries finds none. Case and white space of the text
     /// do not count.
     fn hash(&self, kind: SearchKind, asked: &AskedQuery<'_>) -> String {
-        let text = asked.text.map(plain);
-        let mut query =
-            json!([kind.name(), text, asked.clip, asked.video, asked.start_ms, asked.end_ms, asked.upload]);
-        if let (Some(query), Some(examples)) = (query.as_array_mut(), &asked.examples) {
-            query.push(examples.clone());
-        }
+        let mut query = vec![json!(kind.name())];
+        query.extend(parts(asked));
+        query.extend(asked.examples.as_ref().map(|examples| {
+            let side = |side: &[AskedQuery<'_>]| side.iter().map(parts).collect::<Vec<_>>();
+            json!([side(&examples.like), side(&examples.unlike)])
+        }));
+        let query = Value::from(query);
         let mut key = Key::<Hmac<Sha256>>::default();
         key[..self.secret.bytes().len()].copy_from_slice(self.secret.bytes());
         let bytes = Hmac::<Sha256>::new(&key).chain_update(query.to_string()).finalize().into_bytes();
         let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         digits[..HASH_DIGITS].to_owned()
     }
+}
+
+/// What makes two queries of a kind equal, beside their examples.
+fn parts(asked: &AskedQuery<'_>) -> [Value; 6] {
+    let text = asked.text.map(plain);
+    let AskedQuery { clip, video, start_ms, end_ms, upload, .. } = asked;
+    [json!(text), json!(clip), json!(video), json!(start_ms), json!(end_ms), json!(upload)]
+}
+
+fn kept_examples(asked: &AskedExamples<'_>) -> LoggedExamples {
+    let one = |example: &AskedQuery<'_>| LoggedExample {
+        text: example.text.map(storable),
+        clip: example.clip,
+        video: example.video,
+        start_ms: example.start_ms,
+        end_ms: example.end_ms,
+        uploaded: example.upload.is_some(),
+    };
+    let side = |side: &[AskedQuery<'_>]| side.iter().map(one).collect();
+    LoggedExamples { like: side(&asked.like), unlike: side(&asked.unlike) }
 }
 
 /// A text without what does not count: case and white space.
@@ -171,8 +202,24 @@ mod tests {
         assert_eq!(hash(&of_text("A  dive\n")), hash(&of_text("a dive")));
         assert_ne!(hash(&of_text("a dive")), hash(&of_text("a dove")));
         assert_ne!(hash(&asked), hash(&AskedQuery { start_ms: Some(5), ..asked.clone() }));
-        let examples = |like: &str| AskedQuery { examples: Some(json!({"like": [like]})), ..asked.clone() };
-        assert_ne!(hash(&examples("one")), hash(&examples("other")));
+    }
+
+    #[test]
+    fn examples_are_kept_or_hashed() {
+        let asked = |like: &'static str, unlike: &'static str| {
+            let examples = AskedExamples { like: vec![of_text(like)], unlike: vec![of_text(unlike)] };
+            AskedQuery { examples: Some(examples), ..AskedQuery::default() }
+        };
+        assert_eq!(hash(&asked("A  dive", "a fall")), hash(&asked("a dive", "a fall")));
+        assert_ne!(hash(&asked("a dive", "a fall")), hash(&asked("a fall", "a dive")));
+        let keep = |mode| keeper(mode).keep(SearchKind::Examples, &asked("A  dive", "a fall")).examples;
+        assert_eq!(keep(QueryLogMode::Hashed), None);
+        let text =
+            |text: &str| vec![LoggedExample { text: Some(text.to_owned()), ..LoggedExample::default() }];
+        assert_eq!(
+            keep(QueryLogMode::Full),
+            Some(LoggedExamples { like: text("A  dive"), unlike: text("a fall") })
+        );
     }
 
     #[test]

@@ -3,13 +3,12 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
-use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::types::{Examples, Image, Match, Origin, Outcome, Query, Request, Source};
+use super::types::{Image, Match, Origin, Outcome, Query, Request, Source};
 use crate::app::Authorized;
 use crate::catalog::{Filter, NewSearch, NewSearchPage, SearchFacts, SearchHit, SearchTimes, SourceScore};
-use crate::query_log::{AskedQuery, plain};
+use crate::query_log::{AskedExamples, AskedQuery};
 
 /// The log holds hits up to this rank.
 const MOST_RANK: usize = 1000;
@@ -51,7 +50,9 @@ pub(super) fn later_page(app: &Authorized, before: usize, outcome: &Outcome) {
 fn asked<'a>(request: &'a Request, origins: &[Origin]) -> AskedQuery<'a> {
     let filter = request.filter.as_ref().map(Filter::to_json);
     if let Query::Examples(examples) = &request.query {
-        return AskedQuery { examples: Some(described(examples)), filter, ..AskedQuery::default() };
+        let side = |side: &'a [Query]| side.iter().map(|it| named_by(it, AskedQuery::default())).collect();
+        let examples = AskedExamples { like: side(&examples.like), unlike: side(&examples.unlike) };
+        return AskedQuery { examples: Some(examples), filter, ..AskedQuery::default() };
     }
     let origin = origins.first();
     let range = AskedQuery {
@@ -62,42 +63,28 @@ fn asked<'a>(request: &'a Request, origins: &[Origin]) -> AskedQuery<'a> {
         filter,
         ..AskedQuery::default()
     };
-    match &request.query {
-        Query::Text(text) => AskedQuery { text: Some(text), ..range },
-        Query::Range { video, start_ms, end_ms } => {
-            AskedQuery { video: Some(*video), start_ms: Some(*start_ms), end_ms: Some(*end_ms), ..range }
-        }
-        Query::Clip(id) => AskedQuery { clip: Some(*id), ..range },
-        Query::Image(Image::Stored { video, at_ms }) => {
-            AskedQuery { video: Some(*video), start_ms: Some(*at_ms), end_ms: Some(at_ms + 1), ..range }
-        }
-        Query::Image(Image::Upload { content_hash, .. }) => {
-            AskedQuery { upload: Some(content_hash), ..range }
-        }
-        Query::Examples(_) => range,
-        Query::Upload { content_hash, start_ms, end_ms, .. } => {
-            AskedQuery { upload: Some(content_hash), start_ms: *start_ms, end_ms: *end_ms, ..range }
-        }
-    }
+    named_by(&request.query, range)
 }
 
-/// Several examples, so that equal ones have equal descriptions.
-fn described(examples: &Examples) -> Value {
-    let one = |example: &Query| match example {
-        Query::Text(text) => json!({"text": plain(text)}),
+/// `known`, with what the query itself names.
+fn named_by<'a>(query: &'a Query, known: AskedQuery<'a>) -> AskedQuery<'a> {
+    match query {
+        Query::Text(text) => AskedQuery { text: Some(text), ..known },
         Query::Range { video, start_ms, end_ms } => {
-            json!({"video": video, "start_ms": start_ms, "end_ms": end_ms})
+            AskedQuery { video: Some(*video), start_ms: Some(*start_ms), end_ms: Some(*end_ms), ..known }
         }
-        Query::Clip(id) => json!({"clip": id}),
-        Query::Image(Image::Stored { video, at_ms }) => json!({"video": video, "at_ms": at_ms}),
-        Query::Image(Image::Upload { content_hash, .. }) => json!({"image": content_hash}),
+        Query::Clip(id) => AskedQuery { clip: Some(*id), ..known },
+        Query::Image(Image::Stored { video, at_ms }) => {
+            AskedQuery { video: Some(*video), start_ms: Some(*at_ms), end_ms: Some(at_ms + 1), ..known }
+        }
+        Query::Image(Image::Upload { content_hash, .. }) => {
+            AskedQuery { upload: Some(content_hash), ..known }
+        }
+        Query::Examples(_) => known,
         Query::Upload { content_hash, start_ms, end_ms, .. } => {
-            json!({"upload": content_hash, "start_ms": start_ms, "end_ms": end_ms})
+            AskedQuery { upload: Some(content_hash), start_ms: *start_ms, end_ms: *end_ms, ..known }
         }
-        Query::Examples(_) => Value::Null,
-    };
-    let side = |side: &[Query]| side.iter().map(one).collect::<Vec<_>>();
-    json!({"like": side(&examples.like), "unlike": side(&examples.unlike)})
+    }
 }
 
 fn page(search: Uuid, before: usize, outcome: &Outcome) -> NewSearchPage {

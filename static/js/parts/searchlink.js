@@ -10,12 +10,35 @@ const MOST_EXAMPLES = 16;
  * @param {Api<'LoggedSearch'>} search
  */
 export function againPath({ query, kind }) {
-  const { text, video_id: id, start, end, uploaded } = query;
+  const { text, video_id: id, start, end, uploaded, examples } = query;
+  if (examples) return againWithExamples(examples);
   if (kind === 'text') return text ? `/?${new URLSearchParams({ q: text })}` : null;
   if (!['clip', 'composed'].includes(kind) || !id || uploaded || typeof start !== 'number' || typeof end !== 'number') return null;
   const parameters = rangeParameters({ video_id: id, start, end });
   if (text) parameters.set('mod', text);
   return `/?${parameters}`;
+}
+
+/** @param {Api<'LoggedExamples'>} examples */
+function againWithExamples({ like, unlike }) {
+  const parameters = new URLSearchParams();
+  for (const [side, examples] of /** @type {const} */ ([['like', like], ['unlike', unlike]])) {
+    for (const example of examples) {
+      const asked = written(example);
+      if (!asked) return null;
+      parameters.append(side, asked);
+    }
+  }
+  return `/?${parameters}`;
+}
+
+/**
+ * An example for an address; null where the log holds too little of it.
+ * @param {Api<'LoggedExample'>} example
+ */
+function written({ text, video_id: id, start, end }) {
+  if (text) return text;
+  return id && typeof start === 'number' && typeof end === 'number' ? writeExample({ video_id: id, start, end }) : null;
 }
 
 /**

@@ -91,8 +91,8 @@ pub static LIBRARY: [Table; 18] = [
         name: "searches",
         columns: columns![
             id Uuid, at_ms Int, key Uuid, key_name Text, kind Text, space Text, text Text, query_hash Text, clip Uuid,
-            video Uuid, start_ms Int, end_ms Int, uploaded Bool, filter Text, filtered Bool, hits Int, exhausted Bool,
-            live Int, decode_ms Real, encode_ms Real, search_ms Real, catalog_ms Real, total_ms Real,
+            video Uuid, start_ms Int, end_ms Int, uploaded Bool, examples Text, filter Text, filtered Bool, hits Int,
+            exhausted Bool, live Int, decode_ms Real, encode_ms Real, search_ms Real, catalog_ms Real, total_ms Real,
         ],
         rows: "searches t ORDER BY t.id",
     },

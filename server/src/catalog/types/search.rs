@@ -73,10 +73,38 @@ pub struct LoggedQuery {
     pub end_ms: Option<i64>,
     /// Whether it was an uploaded file.
     pub uploaded: bool,
+    /// Several examples.
+    pub examples: Option<LoggedExamples>,
     /// The filter, JSON.
     pub filter: Option<Value>,
     /// Whether there was a filter.
     pub filtered: bool,
+}
+
+/// The examples of a search for more like some and less like others.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoggedExamples {
+    /// Those to be like.
+    pub like: Vec<LoggedExample>,
+    /// Those not to be like.
+    pub unlike: Vec<LoggedExample>,
+}
+
+/// An example as the log holds it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoggedExample {
+    /// Its text.
+    pub text: Option<String>,
+    /// The stored clip.
+    pub clip: Option<Uuid>,
+    /// The stored video.
+    pub video: Option<Uuid>,
+    /// First millisecond in the video or upload, inclusive.
+    pub start_ms: Option<i64>,
+    /// Millisecond after the last.
+    pub end_ms: Option<i64>,
+    /// Whether it was an uploaded file.
+    pub uploaded: bool,
 }
 
 /// Durations of a search, in milliseconds.

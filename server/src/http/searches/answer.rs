@@ -7,7 +7,9 @@ use uuid::Uuid;
 
 use super::super::names::{LevelName, VerdictName};
 use super::super::search::{EvidenceSource, SearchKindName, TimingsOut, seconds};
-use crate::catalog::{JudgedHit, LoggedQuery, LoggedSearch, SourceScore, Verdict};
+use crate::catalog::{
+    JudgedHit, LoggedExample, LoggedExamples, LoggedQuery, LoggedSearch, SourceScore, Verdict,
+};
 use crate::search::Source;
 use crate::terms::Level;
 
@@ -96,6 +98,55 @@ struct LoggedQueryOut {
     end: Option<f64>,
     /// Whether the query was an uploaded file.
     uploaded: bool,
+    /// The examples of a search by several. Null for another query.
+    examples: Option<LoggedExamplesOut>,
+}
+
+/// Examples in the log.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LoggedExamples)]
+struct LoggedExamplesOut {
+    /// Those to be like.
+    #[schema(min_items = 1, max_items = 16)]
+    like: Vec<LoggedExampleOut>,
+    /// Those not to be like.
+    #[schema(max_items = 15)]
+    unlike: Vec<LoggedExampleOut>,
+}
+
+/// An example in the log.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LoggedExample)]
+struct LoggedExampleOut {
+    /// The text, its first 4000 characters. Null for another example.
+    text: Option<String>,
+    /// Id of the stored clip. Null for another example.
+    clip_id: Option<Uuid>,
+    /// Id of the stored video. Null for another example.
+    video_id: Option<Uuid>,
+    /// Start in the video or upload, in seconds. Null if it has none.
+    #[schema(minimum = 0)]
+    start: Option<f64>,
+    /// End in the video or upload, in seconds, exclusive. Null if it has none.
+    #[schema(minimum = 0)]
+    end: Option<f64>,
+    /// Whether the example was an uploaded file.
+    uploaded: bool,
+}
+
+impl From<LoggedExamples> for LoggedExamplesOut {
+    fn from(examples: LoggedExamples) -> LoggedExamplesOut {
+        let one = |example: LoggedExample| LoggedExampleOut {
+            text: example.text,
+            clip_id: example.clip,
+            video_id: example.video,
+            start: example.start_ms.map(seconds),
+            end: example.end_ms.map(seconds),
+            uploaded: example.uploaded,
+        };
+        let side = |side: Vec<LoggedExample>| side.into_iter().map(one).collect();
+        LoggedExamplesOut { like: side(examples.like), unlike: side(examples.unlike) }
+    }
 }
 
 impl From<LoggedQuery> for LoggedQueryOut {
@@ -108,6 +159,7 @@ impl From<LoggedQuery> for LoggedQueryOut {
             start: query.start_ms.map(seconds),
             end: query.end_ms.map(seconds),
             uploaded: query.uploaded,
+            examples: query.examples.map(LoggedExamplesOut::from),
         }
     }
 }

@@ -43,7 +43,8 @@ export function searchList(list, days, close, signal) {
 function cellsOf(search) {
   const { query, kind, shown, timings_ms: times, at } = search;
   const path = againPath(search);
-  const text = query.text || (query.uploaded ? 'An uploaded file' : KINDS[kind] ?? kind);
+  const likes = query.examples?.like.flatMap((it) => it.text ?? []).join(', ');
+  const text = query.text || likes || (query.uploaded ? 'An uploaded file' : KINDS[kind] ?? kind);
   const parts = Object.entries(times).map(([name, ms]) => `${name} ${Math.round(ms)} ms`).join(', ');
   return [path ? el('a', { class: 'link clip2', href: path }, text) : el('span', { class: 'clip2', title: 'The log holds too little of it to search again' }, text), KINDS[kind] ?? kind,
     shown === 0 ? 'nothing' : foundLittle(search) ? 'only weak hits' : count(shown, 'moment'), el('span', { title: parts }, `${formatNumber(times.total)} ms`), formatInstant(at)];
