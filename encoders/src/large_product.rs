@@ -76,5 +76,6 @@ mod tests {
     fn a_large_product_runs_in_every_precision() {
         check(Precision::F32);
         check(Precision::Int8);
+        check(Precision::Bf16);
     }
 }

@@ -51,7 +51,7 @@ fn a_gpu_that_is_not_there_is_warned_about_and_the_cpu_gives_the_vectors() {
 fn what_can_run_where_is_listed() {
     let (models, _) = prints(&["models", "--json"]);
     let devices = models["devices"].as_array().unwrap();
-    let cpu = json!({"name": "cpu", "precisions": ["f32", "int8"]});
+    let cpu = json!({"name": "cpu", "precisions": ["f32", "int8", "bf16"]});
     assert_eq!(devices.last(), Some(&cpu), "{devices:?}");
 }
 
@@ -66,8 +66,8 @@ fn refuses(arguments: &[&str], expected: &str) {
 fn other_devices_and_numbers_are_refused_with_those_that_exist() {
     refuses(&["--device", "gpu"], "give auto, cpu, cuda or cuda:N");
     refuses(&["--precision", "fp16"], "give f32, int8, bf16 or f16");
-    let no_halves = "halves of floats are faster on a GPU alone";
-    refuses(&["--device", "cpu", "--precision", "bf16"], no_halves);
+    let no_halves = "16-bit floats of IEEE 754 are multiplied on a GPU alone; give bf16, int8 or f32";
+    refuses(&["--device", "cpu", "--precision", "f16"], no_halves);
     // Each precision is its own space, so none replaces another.
     refuses(&["--device", "cuda:99", "--precision", "f16"], no_halves);
 }

@@ -112,6 +112,7 @@ impl Affine {
                 return Ok(Linear::Plain(Affine { weight: weight.to_dtype(placement.float())?, bias }));
             }
             (Some(processor), Precision::Int8) => PackedLinear::of_bytes(processor, &weight, bias),
+            (Some(processor), Precision::Bf16) => PackedLinear::of_bf16(processor, &weight, bias),
             (Some(processor), _) => PackedLinear::of_floats(processor, &weight, bias),
         };
         packed.map(Linear::Packed)

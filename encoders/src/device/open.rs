@@ -154,7 +154,7 @@ mod tests {
             let (first, others) = open(choices);
             assert_eq!((name(&first).as_str(), others.len()), ("cpu", 0), "{choices:?}");
         }
-        let precisions = vec![Precision::F32, Precision::Int8];
+        let precisions = vec![Precision::F32, Precision::Int8, Precision::Bf16];
         assert_eq!(usable_devices(), [UsableDevice { name: "cpu".to_owned(), precisions }]);
         assert!(gpu(0).unwrap_err().contains("built without CUDA"));
     }

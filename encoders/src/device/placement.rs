@@ -29,12 +29,14 @@ impl Placement {
     /// [`PrecisionError`] if the device does not support the precision.
     pub(crate) fn new(device: Device, precision: Precision) -> Result<Self, PrecisionError> {
         let why = match (device.is_cpu(), precision) {
-            (true, Precision::F32 | Precision::Int8) => return Ok(Placement::on_cpu(precision)),
+            (true, Precision::F32 | Precision::Int8 | Precision::Bf16) => {
+                return Ok(Placement::on_cpu(precision));
+            }
             (false, Precision::F32 | Precision::Bf16 | Precision::F16) => {
                 return Ok(Placement { device, precision, processor: None });
             }
-            (true, Precision::Bf16 | Precision::F16) => {
-                "halves of floats are faster on a GPU alone, a CPU without AMX takes longer for them; give f32 or int8"
+            (true, Precision::F16) => {
+                "16-bit floats of IEEE 754 are multiplied on a GPU alone; give bf16, int8 or f32"
             }
             (false, Precision::Int8) => {
                 "bytes are multiplied on the CPU alone; give bf16, f16 or f32, or the CPU as the device"
@@ -81,6 +83,8 @@ impl Placement {
     pub(crate) fn float(&self) -> DType {
         match self.precision {
             Precision::F32 | Precision::Int8 => DType::F32,
+            // candle multiplies no bf16 on a CPU.
+            Precision::Bf16 if self.device.is_cpu() => DType::F32,
             Precision::Bf16 => DType::BF16,
             Precision::F16 => DType::F16,
         }
@@ -108,11 +112,14 @@ mod tests {
     fn what_a_cpu_does_not_multiply_in_is_an_error_that_says_why() {
         check("f32", Ok("f32"));
         check("int8", Ok("int8"));
+        check("bf16", Ok("bf16"));
         check(
-            "bf16",
-            Err("models can't multiply in bf16 on cpu: halves of floats are faster on a GPU alone"),
+            "f16",
+            Err(
+                "models can't multiply in f16 on cpu: 16-bit floats of IEEE 754 are multiplied on a GPU alone",
+            ),
         );
-        check("f16", Err("give f32 or int8"));
+        check("f16", Err("give bf16, int8 or f32"));
         check("fp16", Err("give f32, int8, bf16 or f16"));
     }
 }

@@ -102,7 +102,7 @@ impl Work for PartOf<'_> {
         let tiles = even(last - first, (last - first).div_ceil(L::TILE));
         let depths = even(panels.depth, panels.depth.div_ceil(DEPTH));
         let mut moments = [Moments::default(); BLOCK];
-        let mut sums = TileOfFloats([[0.0; PANEL]; TILE]);
+        let mut sums = TileOfFloats::zeros();
         // SAFETY: the processor has the instructions of `L`, as the caller promises. The block has `STRIDE` values
         // for each row of a tile; one value per row of the panel is copied. The caller of `multiply` holds the
         // target, and no other part has these rows and panels.
@@ -133,7 +133,7 @@ impl Work for PartOf<'_> {
                             rows: block[top * STRIDE..].as_ptr(),
                             stride: STRIDE,
                             panel: values,
-                            into: sums.0.as_mut_ptr().cast(),
+                            into: sums.rows().as_mut_ptr().cast(),
                             across: PANEL,
                             ahead: Ahead::share(next, tile, tiles.len()),
                         };
@@ -147,7 +147,19 @@ impl Work for PartOf<'_> {
 }
 
 /// Sums of the rows of a tile by the columns of a panel.
-struct TileOfFloats([[f32; PANEL]; TILE]);
+pub(super) struct TileOfFloats([[f32; PANEL]; TILE]);
+
+impl TileOfFloats {
+    #[inline(always)]
+    pub(super) fn zeros() -> Self {
+        TileOfFloats([[0.0; PANEL]; TILE])
+    }
+
+    #[inline(always)]
+    pub(super) fn rows(&mut self) -> &mut [[f32; PANEL]; TILE] {
+        &mut self.0
+    }
+}
 
 impl Sums for TileOfFloats {
     #[inline(always)]
@@ -168,7 +180,7 @@ impl<'a> Ahead<'a> {
     /// The share of `next` to prefetch during one of several tiles.
     #[inline(always)]
     pub(super) fn share<T: Copy>(next: &'a [T], tile: usize, tiles: usize) -> Ahead<'a> {
-        // SAFETY: any f32 slice is valid as bytes.
+        // SAFETY: any slice of numbers is valid as bytes.
         let bytes = unsafe { std::slice::from_raw_parts(next.as_ptr().cast::<u8>(), size_of_val(next)) };
         let share = bytes.len().div_ceil(tiles).next_multiple_of(2 * LINE);
         let from = (tile * share).min(bytes.len());

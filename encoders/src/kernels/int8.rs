@@ -9,13 +9,13 @@ use std::cell::RefCell;
 
 use rayon::prelude::*;
 
+use super::Cores;
 use super::elementwise::{Moments, range_with_zero};
 use super::finish::{Finish, Sums, TilePosition};
 use super::float::{self, Ahead, Piece, TILE};
 use super::lanes::{Lanes, Work};
 use super::matrix::{Aligned, PANEL, Target};
 use super::norm::Input;
-use super::{Cores, Processor};
 
 /// The most rows of a block, and the most bytes that their copies should take: they stay in the L2 cache.
 const BLOCK: usize = 8 * TILE;
@@ -122,7 +122,7 @@ pub(super) fn multiply(
     finish: Finish<'_>,
 ) {
     let Cores { processor, threads } = cores;
-    assert_eq!(processor, Processor::Avx512 { vnni: true });
+    assert!(processor.has_vnni());
     let rows = input.rows();
     assert_eq!((rows.columns, rows.rows, panels.columns), (panels.depth, target.rows, target.columns));
     let product = Product { input, panels, target, finish };
@@ -371,21 +371,21 @@ mod tests {
     use super::super::matrix::{Rows, filled};
     use super::*;
 
-    const PROCESSOR: Processor = Processor::Avx512 { vnni: true };
+    /// The processor, if it multiplies bytes.
+    fn detected() -> Option<Processor> {
+        Processor::detect().filter(|processor| processor.has_vnni())
+    }
 
-    fn product(a: &[f32], rows: usize, panels: &BytePanels, finish: Finish<'_>, threads: usize) -> Vec<f32> {
+    fn product(cores: Cores, a: &[f32], panels: &BytePanels, finish: Finish<'_>) -> Vec<f32> {
+        let rows = a.len() / panels.depth;
         let input = Input::Plain(Rows::new(a, rows, panels.depth, panels.depth));
-        filled(rows, panels.columns, |target| {
-            multiply(Cores { processor: PROCESSOR, threads }, input, panels, target, finish);
-        })
+        filled(rows, panels.columns, |target| multiply(cores, input, panels, target, finish))
     }
 
     /// Checks that the error stays within the rounding of rows and columns to bytes.
     #[track_caller]
     fn check(rows: usize, depth: usize, columns: usize, shift: f32) {
-        if Processor::detect() != Some(PROCESSOR) {
-            return;
-        }
+        let Some(processor) = detected() else { return };
         let value = |at: usize, salt: usize| ((at * 7919 + salt * 104_729) % 2003) as f32 / 1001.0 - 1.0;
         let a: Vec<f32> = (0..rows * depth).map(|at| value(at, 1) + shift).collect();
         let b: Vec<f32> = (0..depth * columns).map(|at| value(at, 2)).collect();
@@ -393,7 +393,7 @@ mod tests {
         let panels = BytePanels::new(&b, depth, columns);
         for threads in [1, 2] {
             let finish = Finish { bias: Some(&bias), ..Finish::default() };
-            let got = product(&a, rows, &panels, finish, threads);
+            let got = product(Cores { processor, threads }, &a, &panels, finish);
             // A step of a row is (2 + shift) / 255, of a column 1 / 127; errors of half a step add up like noise.
             let step = f64::from((2.0 + shift.abs()) / 255.0).hypot(f64::from(1.0 + shift.abs()) / 127.0);
             let bound = 5.0 * step * 0.3 * (depth as f64).sqrt() + 1e-5;
@@ -419,14 +419,12 @@ mod tests {
 
     #[test]
     fn whole_numbers_that_bytes_hold_are_multiplied_exactly() {
-        if Processor::detect() != Some(PROCESSOR) {
-            return;
-        }
+        let Some(processor) = detected() else { return };
         // The steps of rows and columns are 1: nothing is rounded.
         let a: Vec<f32> = (0..2 * 8).map(|at| [0.0, 255.0, 3.0, 7.0][at % 4]).collect();
         let b: Vec<f32> = (0..8 * 3).map(|at| [127.0, -127.0, 5.0, 0.0, -1.0][at % 5]).collect();
         let panels = BytePanels::new(&b, 8, 3);
-        let got = product(&a, 2, &panels, Finish::default(), 1);
+        let got = product(Cores { processor, threads: 1 }, &a, &panels, Finish::default());
         let sum = |row: usize, column: usize| (0..8).map(|k| a[row * 8 + k] * b[k * 3 + column]).sum::<f32>();
         let largest = |column: usize| (0..8).map(|k| b[k * 3 + column].abs()).fold(0.0, f32::max);
         assert!((0..3).all(|column| largest(column) == 127.0), "the columns' steps are 1");

@@ -35,6 +35,16 @@ pub(super) trait Lanes: Copy {
     /// # Safety
     /// As [`Lanes::splat`].
     unsafe fn load_whole(from: *const i32) -> Self;
+    /// Loads words that are pairs of bf16 numbers, and widens the number in each word's lower half.
+    ///
+    /// # Safety
+    /// As [`Lanes::splat`].
+    unsafe fn load_lower(from: *const u32) -> Self;
+    /// As [`Lanes::load_lower`], for the upper halves.
+    ///
+    /// # Safety
+    /// As [`Lanes::splat`].
+    unsafe fn load_upper(from: *const u32) -> Self;
     /// # Safety
     /// There is room for `COUNT` values.
     unsafe fn store(self, to: *mut f32);
@@ -194,6 +204,25 @@ mod x86 {
         }
 
         #[inline(always)]
+        unsafe fn load_lower(from: *const u32) -> Self {
+            // SAFETY: as above.
+            unsafe {
+                let words = _mm512_slli_epi32::<16>(_mm512_loadu_si512(from.cast()));
+                Sixteen(_mm512_castsi512_ps(words))
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn load_upper(from: *const u32) -> Self {
+            // SAFETY: as above.
+            unsafe {
+                let upper = _mm512_set1_epi32(-0x1_0000);
+                let words = _mm512_and_si512(_mm512_loadu_si512(from.cast()), upper);
+                Sixteen(_mm512_castsi512_ps(words))
+            }
+        }
+
+        #[inline(always)]
         unsafe fn store(self, to: *mut f32) {
             // SAFETY: as above.
             unsafe { _mm512_storeu_ps(to, self.0) }
@@ -298,6 +327,25 @@ mod x86 {
         unsafe fn load_whole(from: *const i32) -> Self {
             // SAFETY: as above.
             Eight(unsafe { _mm256_cvtepi32_ps(_mm256_loadu_si256(from.cast())) })
+        }
+
+        #[inline(always)]
+        unsafe fn load_lower(from: *const u32) -> Self {
+            // SAFETY: as above.
+            unsafe {
+                let words = _mm256_slli_epi32::<16>(_mm256_loadu_si256(from.cast()));
+                Eight(_mm256_castsi256_ps(words))
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn load_upper(from: *const u32) -> Self {
+            // SAFETY: as above.
+            unsafe {
+                let upper = _mm256_set1_epi32(-0x1_0000);
+                let words = _mm256_and_si256(_mm256_loadu_si256(from.cast()), upper);
+                Eight(_mm256_castsi256_ps(words))
+            }
         }
 
         #[inline(always)]

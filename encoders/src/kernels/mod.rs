@@ -7,6 +7,7 @@
 #![allow(unsafe_code, reason = "vector instructions, and threads that write to disjoint parts of one matrix")]
 
 mod attention;
+mod bf16;
 mod elementwise;
 mod finish;
 mod float;
@@ -32,6 +33,8 @@ pub(crate) enum Processor {
     Avx512 {
         /// Whether byte products (VNNI) exist too.
         vnni: bool,
+        /// Whether products of bf16 numbers (AVX512-BF16) exist too.
+        bf16: bool,
     },
 }
 
@@ -53,10 +56,23 @@ impl Processor {
             && is_x86_feature_detected!("avx512vl");
         let has_256 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
         match (has_512 && has_256, has_256) {
-            (true, _) => Some(Processor::Avx512 { vnni: is_x86_feature_detected!("avx512vnni") }),
+            (true, _) => Some(Processor::Avx512 {
+                vnni: is_x86_feature_detected!("avx512vnni"),
+                bf16: is_x86_feature_detected!("avx512bf16"),
+            }),
             (false, true) => Some(Processor::Avx2),
             (false, false) => None,
         }
+    }
+
+    /// Whether the processor multiplies bytes.
+    fn has_vnni(self) -> bool {
+        matches!(self, Processor::Avx512 { vnni: true, .. })
+    }
+
+    /// Whether the processor multiplies bf16 numbers.
+    fn has_bf16(self) -> bool {
+        matches!(self, Processor::Avx512 { bf16: true, .. })
     }
 
     /// This machine's instruction sets; `None` where these kernels cannot run.

@@ -6,11 +6,12 @@ use candle_core::{
 use rayon::prelude::*;
 
 use super::attention::{AttentionMask, Heads, RotaryAngles, attend};
+use super::bf16::PairPanels;
 use super::finish::Finish;
 use super::int8::{self, BytePanels};
 use super::matrix::{Panels, Rows, filled};
 use super::norm::{Input, Norm, normalise};
-use super::{Activation, Cores, Processor, float};
+use super::{Activation, Cores, Processor, bf16, float};
 
 /// `x W + b` on f32 rows on the CPU, with packed weights.
 #[derive(Debug)]
@@ -23,6 +24,7 @@ pub(crate) struct PackedLinear {
 #[derive(Debug)]
 enum Weight {
     Float(Panels),
+    Bf16(PairPanels),
     Bytes(BytePanels),
 }
 
@@ -44,10 +46,20 @@ impl PackedLinear {
     /// As [`PackedLinear::of_floats`].
     pub(crate) fn of_bytes(processor: Processor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Self> {
         let (inputs, outputs) = weight.dims2()?;
-        if processor != (Processor::Avx512 { vnni: true }) || inputs > BytePanels::DEEPEST {
+        if !processor.has_vnni() || inputs > BytePanels::DEEPEST {
             return PackedLinear::of_floats(processor, weight, bias);
         }
         let weight = Weight::Bytes(BytePanels::new(&weight.flatten_all()?.to_vec1()?, inputs, outputs));
+        PackedLinear { processor, weight, bias: None }.biased(bias)
+    }
+
+    /// Like [`PackedLinear::of_floats`], but weights and rows are rounded to bf16.
+    ///
+    /// # Errors
+    /// As [`PackedLinear::of_floats`].
+    pub(crate) fn of_bf16(processor: Processor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Self> {
+        let (inputs, outputs) = weight.dims2()?;
+        let weight = Weight::Bf16(PairPanels::new(&weight.flatten_all()?.to_vec1()?, inputs, outputs));
         PackedLinear { processor, weight, bias: None }.biased(bias)
     }
 
@@ -65,6 +77,7 @@ impl PackedLinear {
     fn inputs(&self) -> usize {
         match &self.weight {
             Weight::Float(panels) => panels.depth,
+            Weight::Bf16(panels) => panels.depth,
             Weight::Bytes(panels) => panels.depth,
         }
     }
@@ -72,6 +85,7 @@ impl PackedLinear {
     fn outputs(&self) -> usize {
         match &self.weight {
             Weight::Float(panels) => panels.columns,
+            Weight::Bf16(panels) => panels.columns,
             Weight::Bytes(panels) => panels.columns,
         }
     }
@@ -127,6 +141,7 @@ impl Product<'_> {
         let cores = Cores { processor: self.linear.processor, threads: get_num_threads() };
         let result = filled(rows, outputs, |to| match &self.linear.weight {
             Weight::Float(panels) => float::multiply(cores, from, panels, to, finish),
+            Weight::Bf16(panels) => bf16::multiply(cores, from, panels, to, finish),
             Weight::Bytes(panels) => int8::multiply(cores, from, panels, to, finish),
         });
         Ok((CpuStorage::F32(result), Shape::from((rows, outputs))))
@@ -348,10 +363,12 @@ mod tests {
             let layer = PackedLinear::of_floats(processor, &matrix, None).unwrap();
             check(layer.forward(&x, Some(&norm), None, Beside::Nothing), &expected.matmul(&matrix).unwrap());
             assert!(layer.forward(&x, Some(&narrow), None, Beside::Nothing).is_err());
-            let bytes = PackedLinear::of_bytes(processor, &matrix, None).unwrap();
             let apart = norm.forward(processor, &x).unwrap();
-            let apart = bytes.forward(&apart, None, None, Beside::Nothing).unwrap();
-            check(bytes.forward(&x, Some(&norm), None, Beside::Nothing), &apart);
+            for rounded in [PackedLinear::of_bytes, PackedLinear::of_bf16] {
+                let layer = rounded(processor, &matrix, None).unwrap();
+                let apart = layer.forward(&apart, None, None, Beside::Nothing).unwrap();
+                check(layer.forward(&x, Some(&norm), None, Beside::Nothing), &apart);
+            }
         }
         assert!(Norm::new(&weight, &matrix.get(0).unwrap(), 1e-5).is_err());
     }

@@ -1,0 +1,504 @@
+//! Products in bf16: weights are rounded at load, rows once for each product, and sums are f32.
+//!
+//! A processor with AVX512-BF16 multiplies pairs of bf16 numbers. Others widen the weights to f32 while they read them:
+//! the products are the same, their sums differ by f32's rounding, and weights take half of f32's memory.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::Cores;
+use super::elementwise::Moments;
+use super::finish::{Finish, TilePosition};
+use super::float::{self, Ahead, TILE, TileOfFloats};
+use super::lanes::{Lanes, Work};
+use super::matrix::{Aligned, PANEL, Target};
+use super::norm::Input;
+
+/// Words of a copied row at most. A word is a pair of bf16 numbers, or one that is widened to f32.
+const WORDS: usize = 1024;
+/// Words from one copied row to the next. Padded, so that the rows of a tile do not compete for one set of the L1 cache.
+const STRIDE: usize = WORDS + 16;
+/// Rows of a block: their copies take 455 KiB, which stay in the L2 cache.
+const BLOCK: usize = 8 * TILE;
+
+/// Bf16 weights of shape (depth, columns) in panels of [`PANEL`] columns. A panel holds pairs of rows; in a pair, column
+/// follows column, the first row's value in a word's lower half. Padding is zero.
+#[derive(Debug, Clone)]
+pub(super) struct PairPanels {
+    words: Aligned<u32>,
+    pub(super) depth: usize,
+    pub(super) columns: usize,
+}
+
+impl PairPanels {
+    /// Rounds and packs `weight` of shape (depth, columns), row after row.
+    ///
+    /// # Panics
+    /// If the number of values differs.
+    pub(super) fn new(weight: &[f32], depth: usize, columns: usize) -> Self {
+        assert_eq!(weight.len(), depth * columns);
+        let pairs = depth.div_ceil(2);
+        let mut words = Aligned::zeros(columns.div_ceil(PANEL) * pairs * PANEL);
+        for (row, values) in weight.chunks_exact(columns).enumerate() {
+            for (panel, part) in values.chunks(PANEL).enumerate() {
+                let line = &mut words.values_mut()[(panel * pairs + row / 2) * PANEL..][..PANEL];
+                for (word, value) in line.iter_mut().zip(part) {
+                    *word |= nearest(*value) << (16 * (row % 2));
+                }
+            }
+        }
+        PairPanels { words, depth, columns }
+    }
+
+    fn count(&self) -> usize {
+        self.columns.div_ceil(PANEL)
+    }
+
+    fn pairs(&self) -> usize {
+        self.depth.div_ceil(2)
+    }
+
+    /// The pairs `from..to` of a panel, [`PANEL`] words each.
+    fn lines(&self, panel: usize, from: usize, to: usize) -> &[u32] {
+        let first = panel * self.pairs();
+        &self.words.values()[(first + from) * PANEL..(first + to) * PANEL]
+    }
+}
+
+/// The bits of the nearest bf16 number. Of two equally near, the even one; a NaN stays one.
+#[inline(always)]
+fn nearest(value: f32) -> u32 {
+    let bits = value.to_bits();
+    let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16;
+    if value.is_nan() { (bits >> 16) | 0x40 } else { rounded }
+}
+
+/// The rounded rows of a block.
+struct Block {
+    words: Aligned<u32>,
+    /// A part of one row before it is rounded.
+    row: Vec<f32>,
+}
+
+thread_local! {
+    static BLOCK_ROWS: RefCell<Block> = RefCell::new(Block { words: Aligned::zeros(0), row: Vec::new() });
+}
+
+/// Writes `input * panels` with the epilogue to `target`, as [`float::multiply`] does.
+///
+/// # Panics
+/// If the shapes do not fit, or a row has no values.
+pub(super) fn multiply(
+    cores: Cores,
+    input: Input<'_>,
+    panels: &PairPanels,
+    target: Target,
+    finish: Finish<'_>,
+) {
+    let Cores { processor, threads } = cores;
+    let rows = input.rows();
+    assert_eq!((rows.columns, rows.rows, panels.columns), (panels.depth, target.rows, target.columns));
+    assert!(panels.depth > 0);
+    let product = Product { input, panels, target, finish, multiplies_pairs: processor.has_bf16() };
+    let run = |part| {
+        BLOCK_ROWS.with_borrow_mut(|block| {
+            block.words.reserve(BLOCK * STRIDE);
+            block.row.resize(2 * WORDS, 0.0);
+            processor.run(PartOf { product: &product, part, block });
+        });
+    };
+    let parts = float::parts(rows.rows, panels.count(), threads, BLOCK);
+    match threads {
+        0 | 1 => parts.into_iter().for_each(run),
+        _ => parts.into_par_iter().for_each(run),
+    }
+}
+
+struct Product<'a> {
+    input: Input<'a>,
+    panels: &'a PairPanels,
+    target: Target,
+    finish: Finish<'a>,
+    /// Whether the processor has AVX512-BF16; else it widens.
+    multiplies_pairs: bool,
+}
+
+struct PartOf<'a> {
+    product: &'a Product<'a>,
+    part: float::Piece,
+    block: &'a mut Block,
+}
+
+impl Work for PartOf<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) {
+        let PartOf { product, part, block } = self;
+        let Product { panels, target, finish, .. } = product;
+        let (first, last) = part.rows;
+        let tiles = float::even(last - first, (last - first).div_ceil(L::TILE));
+        let depths = float::even(panels.pairs(), panels.pairs().div_ceil(product.most_pairs()));
+        let mut moments = [Moments::default(); BLOCK];
+        let mut sums = TileOfFloats::zeros();
+        // SAFETY: the processor has the instructions of `L`, as the caller promises, and AVX512-BF16 if the product
+        // multiplies pairs. The block has `STRIDE` words for each row of a tile, and a row has at most `WORDS`. The
+        // caller of `multiply` holds the target, and no other part has these rows and panels.
+        unsafe {
+            product.input.measure::<L>(first..last, &mut moments);
+            for (at, (from, to)) in depths.iter().enumerate() {
+                product.copy::<L>(first..last, &moments, *from..*to, block);
+                for panel in part.panels.0..part.panels.1 {
+                    let next = match panel + 1 < part.panels.1 {
+                        true => Some((panel + 1, (*from, *to))),
+                        false => depths.get(at + 1).map(|depths| (part.panels.0, *depths)),
+                    };
+                    let next = next.map_or(&[][..], |(panel, (from, to))| panels.lines(panel, from, to));
+                    for (tile, (top, bottom)) in tiles.iter().enumerate() {
+                        let place = TilePosition {
+                            row: first + top,
+                            rows: bottom - top,
+                            panel,
+                            is_first: *from == 0,
+                            is_last: *to == panels.pairs(),
+                        };
+                        finish.prefetch::<L>(*target, place);
+                        let factors = Factors {
+                            rows: block.words.values()[top * STRIDE..].as_ptr(),
+                            panel: panels.lines(panel, *from, *to),
+                            into: sums.rows(),
+                            ahead: Ahead::share(next, tile, tiles.len()),
+                        };
+                        match product.multiplies_pairs {
+                            true => factors.multiply_pairs(place.rows),
+                            false => factors.multiply_widened::<L>(place.rows),
+                        }
+                        finish.store::<L>(&sums, *target, place);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Product<'_> {
+    /// The most pairs that the words of a copied row hold.
+    fn most_pairs(&self) -> usize {
+        if self.multiplies_pairs { WORDS } else { WORDS / 2 }
+    }
+
+    /// Copies some pairs of some rows, rounded, into the block.
+    ///
+    /// # Safety
+    /// The processor has the instructions of `L`, and AVX512-BF16 if the product multiplies pairs.
+    #[inline(always)]
+    unsafe fn copy<L: Lanes>(
+        &self,
+        rows: Range<usize>,
+        moments: &[Moments],
+        pairs: Range<usize>,
+        block: &mut Block,
+    ) {
+        let columns = 2 * pairs.start..self.panels.depth.min(2 * pairs.end);
+        let values = &mut block.row[..columns.len()];
+        let copies = block.words.values_mut().chunks_exact_mut(STRIDE);
+        for ((row, moments), words) in rows.zip(moments).zip(copies) {
+            // SAFETY: as the caller promises.
+            unsafe {
+                self.input.read::<L>(row, columns.clone(), *moments, values);
+                match self.multiplies_pairs {
+                    true => x86::to_pairs(values, words),
+                    false => to_widened(values, words),
+                }
+            }
+        }
+    }
+}
+
+/// Rounds a part of a row to bf16 and widens it to f32 again, padded to a whole pair.
+#[inline(always)]
+fn to_widened(row: &[f32], words: &mut [u32]) {
+    words[row.len()] = 0;
+    words.iter_mut().zip(row).for_each(|(word, value)| *word = nearest(*value) << 16);
+}
+
+/// A few rounded rows and the part of a panel that multiplies them.
+struct Factors<'a> {
+    /// Rows, [`STRIDE`] words from one to the next.
+    rows: *const u32,
+    panel: &'a [u32],
+    into: &'a mut [[f32; PANEL]; TILE],
+    ahead: Ahead<'a>,
+}
+
+impl Factors<'_> {
+    /// Multiplies `count` rows of words that are f32, 1 to [`Lanes::TILE`].
+    ///
+    /// # Safety
+    /// The processor has the instructions of `L`, and the rows exist.
+    #[inline(always)]
+    unsafe fn multiply_widened<L: Lanes>(self, count: usize) {
+        macro_rules! by_rows {
+            ($($count:literal)+) => {
+                match count {
+                    // SAFETY: as the caller promises.
+                    $($count if $count <= L::TILE => unsafe { L::run(Widened::<$count>(self)) },)+
+                    _ => unreachable!("a tile has as many rows as registers allow"),
+                }
+            };
+        }
+        by_rows!(1 2 3 4 5 6 7 8 9 10 11 12 13 14);
+    }
+}
+
+/// Factors whose words are f32, with the number of rows known at compile time.
+struct Widened<'a, const ROWS: usize>(Factors<'a>);
+
+impl<const ROWS: usize> Work for Widened<'_, ROWS> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) {
+        let Factors { rows, panel, into, ahead } = self.0;
+        // With narrow registers, one half of the panel after the other.
+        for from in (0..PANEL).step_by(2 * L::COUNT) {
+            // SAFETY: as the caller promises; a line of the panel has `PANEL` words, and a row has two words for each
+            // line; a row of sums has `PANEL` values.
+            unsafe {
+                let mut sums = [[L::splat(0.0); 2]; ROWS];
+                let mut add = |words: *const u32, left: L, right: L| {
+                    for (row, sums) in sums.iter_mut().enumerate() {
+                        let value = L::splat(f32::from_bits(*words.add(row * STRIDE)));
+                        sums[0] = value.times_plus(left, sums[0]);
+                        sums[1] = value.times_plus(right, sums[1]);
+                    }
+                };
+                for (at, line) in panel.chunks_exact(PANEL).enumerate() {
+                    ahead.fetch::<L>(at);
+                    let (line, words) = (line.as_ptr().add(from), rows.add(2 * at));
+                    add(words, L::load_lower(line), L::load_lower(line.add(L::COUNT)));
+                    add(words.add(1), L::load_upper(line), L::load_upper(line.add(L::COUNT)));
+                }
+                for (sums, into) in sums.into_iter().zip(into.iter_mut()) {
+                    sums[0].store(into[from..].as_mut_ptr());
+                    sums[1].store(into[from + L::COUNT..].as_mut_ptr());
+                }
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::super::lanes::Sixteen;
+    use super::{Factors, PANEL, STRIDE};
+
+    impl Factors<'_> {
+        /// Multiplies `count` rows of pairs, 1 to 14.
+        ///
+        /// # Safety
+        /// The processor has AVX-512 F and BF16, and the rows exist.
+        #[inline(always)]
+        pub(super) unsafe fn multiply_pairs(self, count: usize) {
+            macro_rules! by_rows {
+                ($($count:literal)+) => {
+                    match count {
+                        // SAFETY: as the caller promises.
+                        $($count => unsafe { tile::<$count>(self) },)+
+                        _ => unreachable!("a tile has as many rows as registers allow"),
+                    }
+                };
+            }
+            by_rows!(1 2 3 4 5 6 7 8 9 10 11 12 13 14);
+        }
+    }
+
+    #[inline(never)]
+    #[target_feature(enable = "avx512f,avx512bf16")]
+    unsafe fn tile<const ROWS: usize>(factors: Factors<'_>) {
+        let Factors { rows, panel, into, ahead } = factors;
+        // All loops over rows have a length that is known here: only then the sums stay in registers.
+        let mut sums = [[_mm512_setzero_ps(); 2]; ROWS];
+        // SAFETY: a line has 32 words; every row has as many words as the panel has lines; a row of sums has 32 values.
+        unsafe {
+            for (at, line) in panel.chunks_exact(PANEL).enumerate() {
+                ahead.fetch::<Sixteen>(at);
+                let left = pairs(_mm512_loadu_si512(line.as_ptr().cast()));
+                let right = pairs(_mm512_loadu_si512(line.as_ptr().add(16).cast()));
+                for (row, sums) in sums.iter_mut().enumerate() {
+                    let word = pairs(_mm512_set1_epi32((*rows.add(row * STRIDE + at)).cast_signed()));
+                    sums[0] = _mm512_dpbf16_ps(sums[0], word, left);
+                    sums[1] = _mm512_dpbf16_ps(sums[1], word, right);
+                }
+            }
+            for (sums, into) in sums.into_iter().zip(into.iter_mut()) {
+                _mm512_storeu_ps(into.as_mut_ptr(), sums[0]);
+                _mm512_storeu_ps(into.as_mut_ptr().add(16), sums[1]);
+            }
+        }
+    }
+
+    /// The register as pairs of bf16 numbers.
+    #[inline(always)]
+    fn pairs(words: __m512i) -> __m512bh {
+        // SAFETY: both types are 512 bits, any of which are valid.
+        unsafe { std::mem::transmute(words) }
+    }
+
+    /// Rounds a part of a row to pairs of bf16 numbers, padded with zeros to whole registers.
+    ///
+    /// # Safety
+    /// The processor has AVX-512 F and BF16.
+    #[inline(never)]
+    #[target_feature(enable = "avx512f,avx512bf16")]
+    pub(super) unsafe fn to_pairs(row: &[f32], words: &mut [u32]) {
+        assert!(row.len().div_ceil(32) * 16 <= words.len());
+        let first = |count: usize| ((1_u32 << count.min(16)) - 1) as __mmask16;
+        for (part, words) in row.chunks(32).zip(words.chunks_exact_mut(16)) {
+            // SAFETY: the masks leave out what a part lacks, and there are 16 words.
+            unsafe {
+                let low = _mm512_maskz_loadu_ps(first(part.len()), part.as_ptr());
+                let more = part.len().saturating_sub(16);
+                let high = _mm512_maskz_loadu_ps(first(more), part.as_ptr().wrapping_add(16));
+                let both: __m512i = std::mem::transmute(_mm512_cvtne2ps_pbh(high, low));
+                _mm512_storeu_si512(words.as_mut_ptr().cast(), both);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::{DType, Device, Tensor};
+    use proptest::prelude::*;
+
+    use super::super::Processor;
+    use super::super::elementwise::Activation;
+    use super::super::matrix::{Rows, filled};
+    use super::*;
+
+    /// Numbers that bf16 does not hold, -1 to 1.
+    fn noise(count: usize, salt: usize) -> Vec<f32> {
+        (0..count).map(|at| ((at * 7919 + salt * 104_729) % 2003) as f32 / 1001.0 - 1.0).collect()
+    }
+
+    /// Rounded by candle.
+    fn rounded(values: &[f32]) -> Vec<f32> {
+        let rounded = Tensor::new(values, &Device::Cpu).and_then(|it| it.to_dtype(DType::BF16));
+        rounded.and_then(|it| it.to_dtype(DType::F32)).unwrap().to_vec1().unwrap()
+    }
+
+    /// Processors to check on this machine, and the threads of each: one that multiplies pairs, and those that widen.
+    fn cores() -> Vec<Cores> {
+        let Some(best) = Processor::detect() else {
+            println!("skipped: the processor has no AVX2");
+            return Vec::new();
+        };
+        let widening = match best {
+            Processor::Avx512 { vnni, .. } => Processor::Avx512 { vnni, bf16: false },
+            Processor::Avx2 => best,
+        };
+        if !best.has_bf16() {
+            println!("skipped: products of pairs, the processor has no AVX512-BF16");
+        }
+        [(best, 1), (best, 2), (widening, 1), (Processor::Avx2, 1)]
+            .map(|(processor, threads)| Cores { processor, threads })
+            .to_vec()
+    }
+
+    fn product(cores: Cores, a: &[f32], panels: &PairPanels, finish: Finish<'_>) -> Vec<f32> {
+        let rows = a.len() / panels.depth;
+        let input = Input::Plain(Rows::new(a, rows, panels.depth, panels.depth));
+        filled(rows, panels.columns, |target| multiply(cores, input, panels, target, finish))
+    }
+
+    /// Compares every kernel with sums in f64 of the rounded numbers.
+    fn check(rows: usize, depth: usize, columns: usize) {
+        let (a, b) = (noise(rows * depth, 1), noise(depth * columns, 2));
+        let (bias, residual) = (noise(columns, 3), noise(rows * columns, 4));
+        let (near_a, near_b) = (rounded(&a), rounded(&b));
+        let panels = PairPanels::new(&b, depth, columns);
+        let finish = Finish {
+            bias: Some(&bias),
+            activation: Some(Activation::Relu),
+            residual: Some(Rows::new(&residual, rows, columns, columns)),
+            ..Finish::default()
+        };
+        for cores in cores() {
+            for (at, got) in product(cores, &a, &panels, finish).iter().enumerate() {
+                let (row, column) = (at / columns, at % columns);
+                let one = |k| f64::from(near_a[row * depth + k]) * f64::from(near_b[k * columns + column]);
+                let sum = (0..depth).map(one).sum::<f64>() + f64::from(bias[column]);
+                let expected = sum.max(0.0) + f64::from(residual[at]);
+                let bound = 2e-6 * (depth as f64).sqrt().max(4.0);
+                assert!(
+                    (f64::from(*got) - expected).abs() < bound,
+                    "{cores:?}, {row}, {column}: {got} for {expected}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn products_of_the_shapes_of_towers_are_those_of_the_rounded_numbers() {
+        check(1, 1, 1);
+        check(16, 512, 48);
+        check(50, 3072, 33);
+        check(117, 801, 100);
+        check(14, 2049, 32);
+        check(3, 4099, 70);
+        check(0, 5, 7);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn products_of_any_shape_are_those_of_the_rounded_numbers(
+            rows in 1_usize..130, depth in 1_usize..100, columns in 1_usize..100,
+        ) {
+            check(rows, depth, columns);
+        }
+    }
+
+    #[test]
+    fn a_row_has_the_same_product_alone_and_in_a_batch() {
+        let (rows, depth, columns) = (117, 2051, 45);
+        let a = noise(rows * depth, 1);
+        let panels = PairPanels::new(&noise(depth * columns, 2), depth, columns);
+        for cores in cores() {
+            let batch = product(cores, &a, &panels, Finish::default());
+            for (row, expected) in a.chunks_exact(depth).zip(batch.chunks_exact(columns)) {
+                assert_eq!(product(cores, row, &panels, Finish::default()), expected, "{cores:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn rounding_is_to_the_nearest_and_of_two_to_the_even() {
+        let tie = 1.0 + 1.0 / 256.0;
+        let values = [0.0, -0.0, 1.0, tie, -tie, tie + 1.0 / 128.0, 3.1, f32::MAX, f32::INFINITY, 1e-3, -7e8];
+        for value in values.into_iter().chain(noise(2003, 1)) {
+            let got = f32::from_bits(nearest(value) << 16);
+            assert_eq!(got.to_bits(), rounded(&[value])[0].to_bits(), "{value}");
+        }
+        assert_eq!(f32::from_bits(nearest(tie) << 16), 1.0);
+        for nan in [f32::NAN, f32::from_bits(0x7f80_0001), f32::from_bits(0xffff_ffff)] {
+            assert!(f32::from_bits(nearest(nan) << 16).is_nan());
+        }
+    }
+
+    #[test]
+    fn what_an_earlier_product_left_in_the_buffers_does_not_matter() {
+        for cores in cores() {
+            let odd = PairPanels::new(&noise(33 * 5, 2), 33, 5);
+            let clean = product(cores, &noise(33 * 20, 1), &odd, Finish::default());
+            let wide = PairPanels::new(&noise(40 * 5, 2), 40, 5);
+            product(cores, &[f32::NAN; 40 * 20], &wide, Finish::default());
+            assert_eq!(product(cores, &noise(33 * 20, 1), &odd, Finish::default()), clean, "{cores:?}");
+        }
+    }
+}
