@@ -1,13 +1,13 @@
-//! The table of token embeddings: as it is, or a byte a value where a model is kept in int8.
+//! The table of token embeddings, in the number format of the model's layers: a byte a value in int8, two in bf16.
 
-use candle_core::{Device, Result, Tensor};
+use candle_core::{DType, Device, Result, Tensor};
 
 use crate::device::{Placement, Precision};
 
 /// Rows by token id.
 #[derive(Debug)]
 pub(crate) enum EmbeddingRows {
-    /// (vocabulary, width), f32.
+    /// (vocabulary, width), f32 or bf16.
     Floats(Tensor),
     /// `byte * scale`, with a scale for each row.
     Bytes {
@@ -21,9 +21,14 @@ pub(crate) enum EmbeddingRows {
 impl EmbeddingRows {
     /// The rows of `table`, (vocabulary, width), f32, in the placement's precision.
     pub(crate) fn new(table: Tensor, placement: &Placement) -> Result<EmbeddingRows> {
-        if placement.precision() != Precision::Int8 {
-            return Ok(EmbeddingRows::Floats(table));
+        match placement.precision() {
+            Precision::F32 | Precision::F16 => Ok(EmbeddingRows::Floats(table)),
+            Precision::Bf16 => Ok(EmbeddingRows::Floats(table.to_dtype(DType::BF16)?)),
+            Precision::Int8 => EmbeddingRows::bytes(&table),
         }
+    }
+
+    fn bytes(table: &Tensor) -> Result<EmbeddingRows> {
         let (vocabulary, width) = table.dims2()?;
         let (mut values, mut scales) =
             (Vec::with_capacity(vocabulary * width), Vec::with_capacity(vocabulary));
@@ -43,7 +48,9 @@ impl EmbeddingRows {
     /// An id outside.
     pub(crate) fn of(&self, ids: &[u32], device: &Device) -> Result<Tensor> {
         let (values, scales, width) = match self {
-            EmbeddingRows::Floats(table) => return table.index_select(&Tensor::new(ids, device)?, 0),
+            EmbeddingRows::Floats(table) => {
+                return table.index_select(&Tensor::new(ids, device)?, 0)?.to_dtype(DType::F32);
+            }
             EmbeddingRows::Bytes { values, scales, width } => (values, scales, *width),
         };
         let mut rows = Vec::with_capacity(ids.len() * width);
@@ -62,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_give_the_rows_within_half_a_step() {
+    fn rounded_tables_give_the_rows_within_half_a_step() {
         let values = [3.0_f32, -1.5, 0.01, 0.0, 0.0, 0.0, 127.0, -127.0, 5.0];
         let table = Tensor::from_slice(&values, (3, 3), &Device::Cpu).unwrap();
         let rows = |precision| {
@@ -73,6 +80,8 @@ mod tests {
         };
         let floats = rows(Precision::F32).unwrap();
         assert_eq!(floats[1], values[..3]);
+        let rounded = [[127.0, -127.0, 5.0], [3.0, -1.5, 0.010_009_766], [0.0; 3], [127.0, -127.0, 5.0]];
+        assert_eq!(rows(Precision::Bf16).unwrap(), rounded);
         // Int8 needs a processor with byte products.
         let Some(bytes) = rows(Precision::Int8) else { return };
         for (bytes, floats) in bytes.iter().zip(&floats) {

@@ -92,7 +92,7 @@ pub enum LoadError {
     /// The machine has too little memory free.
     #[error(
         "loading the model needs about {:.1} GB of memory and {:.1} GB are free; \
-         free some, choose a smaller model, or on a CPU precision int8",
+         free some, choose a smaller model, or on a CPU precision int8 or bf16",
         *needed as f64 / 1e9,
         *free as f64 / 1e9
     )]

@@ -32,6 +32,7 @@ impl Size {
     fn needed(&self, placement: &Placement) -> u64 {
         let of_value = match (placement.device().is_cpu(), placement.precision()) {
             (true, Precision::Int8) => 1,
+            (true, Precision::Bf16) => 2,
             (true, _) => 4,
             (false, _) => 0,
         };
@@ -181,8 +182,10 @@ mod tests {
         assert_eq!(size, Size { largest: 1000, values: 500, embeddings: 1000 });
         let on_the_way = 16 * 1000;
         assert_eq!(size.needed(&Placement::default()), on_the_way + 4 * 2500);
-        let int8 = Placement::new(Device::Cpu, Precision::Int8).unwrap();
+        let [int8, bf16] = [Precision::Int8, Precision::Bf16]
+            .map(|precision| Placement::new(Device::Cpu, precision).unwrap());
         assert_eq!(size.needed(&int8), on_the_way + 2500);
+        assert_eq!(size.needed(&bf16), on_the_way + 2 * 2500);
         check(&[path.clone(), folder.path().join("missing")], &int8).unwrap();
         std::fs::write(&path, [255; 9]).unwrap();
         check(&[path], &int8).unwrap();

@@ -113,8 +113,9 @@ pub(super) fn embedder(
     if dim < parts.config.text.width {
         rest["dim"] = dim.into();
     }
-    if parts.identity.precision() == Precision::Int8 {
-        rest["embeddings"] = "int8".into();
+    let precision = parts.identity.precision();
+    if matches!(precision, Precision::Int8 | Precision::Bf16) {
+        rest["embeddings"] = precision.name().into();
     }
     let SpaceName { id, readable } = parts.identity.space(model.name(), &rest);
     let space = Space {
