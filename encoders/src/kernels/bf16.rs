@@ -221,7 +221,9 @@ impl Product<'_> {
 #[inline(always)]
 fn to_widened(row: &[f32], words: &mut [u32]) {
     words[row.len()] = 0;
-    words.iter_mut().zip(row).for_each(|(word, value)| *word = nearest(*value) << 16);
+    for (word, value) in words.iter_mut().zip(row) {
+        *word = nearest(*value) << 16;
+    }
 }
 
 /// A few rounded rows and the part of a panel that multiplies them.
@@ -253,6 +255,24 @@ impl Factors<'_> {
     }
 }
 
+/// Adds the products of one word of each row and two registers of weights.
+///
+/// # Safety
+/// The processor has the instructions of `L`, and the rows exist, [`STRIDE`] words from one to the next.
+#[inline(always)]
+unsafe fn add_products<L: Lanes, const ROWS: usize>(
+    sums: &mut [[L; 2]; ROWS],
+    words: *const u32,
+    weights: [L; 2],
+) {
+    for (row, sums) in sums.iter_mut().enumerate() {
+        // SAFETY: as the caller promises.
+        let value = unsafe { L::splat(f32::from_bits(*words.add(row * STRIDE))) };
+        sums[0] = value.times_plus(weights[0], sums[0]);
+        sums[1] = value.times_plus(weights[1], sums[1]);
+    }
+}
+
 /// Factors whose words are f32, with the number of rows known at compile time.
 struct Widened<'a, const ROWS: usize>(Factors<'a>);
 
@@ -268,18 +288,13 @@ impl<const ROWS: usize> Work for Widened<'_, ROWS> {
             // line; a row of sums has `PANEL` values.
             unsafe {
                 let mut sums = [[L::splat(0.0); 2]; ROWS];
-                let mut add = |words: *const u32, left: L, right: L| {
-                    for (row, sums) in sums.iter_mut().enumerate() {
-                        let value = L::splat(f32::from_bits(*words.add(row * STRIDE)));
-                        sums[0] = value.times_plus(left, sums[0]);
-                        sums[1] = value.times_plus(right, sums[1]);
-                    }
-                };
                 for (at, line) in panel.chunks_exact(PANEL).enumerate() {
                     ahead.fetch::<L>(at);
                     let (line, words) = (line.as_ptr().add(from), rows.add(2 * at));
-                    add(words, L::load_lower(line), L::load_lower(line.add(L::COUNT)));
-                    add(words.add(1), L::load_upper(line), L::load_upper(line.add(L::COUNT)));
+                    let lower = [L::load_lower(line), L::load_lower(line.add(L::COUNT))];
+                    add_products(&mut sums, words, lower);
+                    let upper = [L::load_upper(line), L::load_upper(line.add(L::COUNT))];
+                    add_products(&mut sums, words.add(1), upper);
                 }
                 for (sums, into) in sums.into_iter().zip(into.iter_mut()) {
                     sums[0].store(into[from..].as_mut_ptr());

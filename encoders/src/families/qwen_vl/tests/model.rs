@@ -123,10 +123,11 @@ fn other_precisions_and_operations_give_nearly_the_same_vectors() {
         let operations = vectors(fixture, &Placement::as_on_a_gpu(Precision::F32));
         check(&format!("{} operations", fixture.name), &operations, &floats);
         let halves = vectors(fixture, &Placement::as_on_a_gpu(Precision::F16));
-        let bytes = vectors(fixture, &Placement::new(Device::Cpu, Precision::Int8).unwrap());
-        let [halves, bytes] = [halves, bytes].map(|it| least_cosine(&it, &floats));
-        eprintln!("{} cosines: f16 {halves}, int8 {bytes}", fixture.name);
-        assert!(halves > 0.999 && bytes > 0.98, "{halves} {bytes}");
+        let [bf16, bytes] = [Precision::Bf16, Precision::Int8]
+            .map(|precision| vectors(fixture, &Placement::new(Device::Cpu, precision).unwrap()));
+        let [halves, bf16, bytes] = [halves, bf16, bytes].map(|it| least_cosine(&it, &floats));
+        eprintln!("{} cosines: f16 {halves}, bf16 {bf16}, int8 {bytes}", fixture.name);
+        assert!(halves > 0.999 && bf16 > 0.999 && bytes > 0.98, "{halves} {bf16} {bytes}");
     });
 }
 
