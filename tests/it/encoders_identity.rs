@@ -70,4 +70,12 @@ fn spaces_of_another_precision_are_found_again() {
         ("sentence/cls", "cdf63cc04a18d3424504550f642d9550e55023bb599772caa0fdfea31df8b735"),
     ];
     check(Precision::Int8, &all);
+    let all = [
+        ("builtin:sports", "f05222f739e7d443b6708aab2df783664fcb0a572747683bda40c6af1cc43791"),
+        ("builtin:tiny", "5d7e01950cef0f3cd0a6ecd4a6873b5989f23f507357ac6459f743b42dfe7489"),
+        ("legacy", "6cb25c738bf92049a365fd4102d53695129a02d0f175554014e98000f2fc5b93"),
+        ("blip-2", "63224874c6b54c921a8a0c22ebee36a8cff814093b4790ee2d7b67c0d3686707"),
+        ("sentence/cls", "75e5647cab8f4d7debf58fb53358aef75202cc633ccfb425415548a9b694356c"),
+    ];
+    check(Precision::Bf16, &all);
 }
