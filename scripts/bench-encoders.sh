@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures the encoders on the CPU against PyTorch and ONNX Runtime, and writes the tables to BENCHMARKS.md. Arguments
+# Measures the encoders on the CPU against PyTorch, ONNX Runtime and OpenVINO, and writes the tables to BENCHMARKS.md. Arguments
 # go to tests/bench/encoder_peers.py. The first run installs the peers into a virtual environment in cargo's target
 # folder: some gigabytes, because torch brings the CUDA libraries by default. REPRISE_ENCODER_PEERS names a Python
 # that has them already.

@@ -1,5 +1,6 @@
-"""Measures reprise's encoders on the CPU beside PyTorch (eager, f32) and ONNX Runtime (f32, and int8: dynamic, weights
-by channel), each on one thread, on seeded CLIP models of the published shapes, and compares their vectors.
+"""Measures reprise's encoders on the CPU beside PyTorch (eager, f32), ONNX Runtime (f32, and int8: dynamic, weights by
+channel) and OpenVINO (f32 and bf16), each on one thread, on seeded CLIP models of the published shapes, and compares
+their vectors.
 
     encoder_peers.py REPRISE [--models b32,b16,l14,text] [--batch 1,8,32] [--rounds 5] [--write]
 
@@ -36,7 +37,6 @@ SHAPES = {
 TOKENS = [16, 77, 248]
 # Shortest time of one measurement: reprise measures CPU time to 10 ms.
 RUN_SECONDS = 0.5
-ENGINES = ["torch", "ort", "ours", "ort8", "ours8"]
 
 os.environ["RAYON_NUM_THREADS"] = "1"
 os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
@@ -46,6 +46,7 @@ logging.disable(logging.WARNING)
 
 import numpy  # noqa: E402
 import onnxruntime  # noqa: E402
+import openvino  # noqa: E402
 import torch  # noqa: E402
 from onnxruntime.quantization import QuantType, quantize_dynamic  # noqa: E402
 from tokenizers import Tokenizer  # noqa: E402
@@ -116,7 +117,7 @@ def ids_of(tokens):
 
 
 def sessions(module, example, path, free_batch):
-    """ONNX Runtime in f32 and int8, on one thread."""
+    """ONNX Runtime in f32 and int8, and OpenVINO in f32 and bf16, on one thread."""
     axes = {"x": {0: "batch"}, "y": {0: "batch"}} if free_batch else None
     torch.onnx.export(module, (torch.from_numpy(example),), str(path), input_names=["x"], output_names=["y"],
                       dynamic_axes=axes, opset_version=17, dynamo=False)
@@ -125,7 +126,25 @@ def sessions(module, example, path, free_batch):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    return [onnxruntime.InferenceSession(str(it), options, providers=["CPUExecutionProvider"]) for it in (path, small)]
+    opened = [onnxruntime.InferenceSession(str(it), options, providers=["CPUExecutionProvider"]) for it in (path, small)]
+    runs = [lambda x, it=it: it.run(None, {"x": x})[0] for it in opened]
+    return runs + [compiled(path, precision) for precision in ("f32", "bf16")]
+
+
+def compiled(path, precision):
+    """OpenVINO in `precision`, on one thread."""
+    options = {"INFERENCE_PRECISION_HINT": precision, "INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1}
+    core, models = openvino.Core(), {}
+
+    def run(inputs):
+        # For this batch alone: a model of any batch would be slower.
+        if inputs.shape not in models:
+            model = core.read_model(path)
+            model.reshape(inputs.shape)
+            models[inputs.shape] = core.compile_model(model, "CPU", options)
+        return models[inputs.shape](inputs)[0]
+
+    return run
 
 
 class Peer:
@@ -179,7 +198,7 @@ def torch_run(module):
 
 
 def take_turns(engines, rounds, name):
-    """Medians by engine, and the median of the rounds' ratios: reprise's speed relative to ONNX Runtime."""
+    """Medians by engine, and a function: the median of the rounds' ratios, how many times as fast one is as another."""
     costs = {engine: [] for engine in engines}
     for number in range(rounds):
         for engine, it in engines.items():
@@ -188,7 +207,7 @@ def take_turns(engines, rounds, name):
         print(f"{name}, round {number + 1}: CPU ms {shown}", file=sys.stderr, flush=True)
     median = {engine: [statistics.median(it) for it in zip(*cost)] for engine, cost in costs.items()}
     ratio = lambda a, b: statistics.median(b[0] / a[0] for a, b in zip(costs[a], costs[b]))
-    return median, ratio("ours", "ort"), ratio("ours8", "ort8"), ratio("ours", "torch")
+    return median, ratio
 
 
 def lowest_cosine(a, b):
@@ -207,29 +226,35 @@ class Bench:
 
     def __init__(self, arguments, folder):
         self.arguments, self.folder = arguments, folder
-        self.rows, self.cosines, self.peaks = [], [], {"f32": [], "int8": []}
+        self.rows, self.halves, self.cosines = [], [], []
+        self.peaks = {"f32": [], "bf16": [], "int8": []}
 
     def case(self, name, size, module, runs, model, inputs, what):
-        ours = {kind: Ours(self.arguments.reprise, model, kind, what) for kind in ("f32", "int8")}
-        f32, int8 = (lambda x, it=it: it.run(None, {"x": x})[0] for it in runs)
+        ours = {kind: Ours(self.arguments.reprise, model, kind, what) for kind in self.peaks}
+        f32, int8, vino, vino16 = runs
         engines = {"torch": Peer(torch_run(module), inputs), "ort": Peer(f32, inputs), "ours": ours["f32"],
+                   "vino": Peer(vino, inputs), "vino16": Peer(vino16, inputs), "ours16": ours["bf16"],
                    "ort8": Peer(int8, inputs), "ours8": ours["int8"]}
-        median, of_ort, of_ort8, of_torch = take_turns(engines, self.arguments.rounds, f"{name}, {size}")
+        median, ratio = take_turns(engines, self.arguments.rounds, f"{name}, {size}")
         for kind in ours:
             self.peaks[kind] += ours[kind].peaks
         cell = lambda engine: "{:.1f} / {:.1f}".format(*(1e3 * it for it in median[engine]))
-        share = [statistics.median(ours[kind].shares) for kind in ours]
-        self.rows.append(f"| {name} | {size} | {cell('torch')} | {cell('ort')} | {cell('ours')} | **{of_ort:.2f}** | "
-                         f"{of_torch:.2f} | {share[0]:.2f} | {cell('ort8')} | {cell('ours8')} | **{of_ort8:.2f}** | "
-                         f"{share[1]:.2f} |")
-        return ours, [it(inputs) for it in (torch_run(module), f32, int8)]
+        share = {kind: statistics.median(ours[kind].shares) for kind in ours}
+        self.rows.append(f"| {name} | {size} | {cell('torch')} | {cell('ort')} | {cell('ours')} | "
+                         f"**{ratio('ours', 'ort'):.2f}** | {ratio('ours', 'torch'):.2f} | {share['f32']:.2f} | "
+                         f"{cell('ort8')} | {cell('ours8')} | **{ratio('ours8', 'ort8'):.2f}** | {share['int8']:.2f} |")
+        self.halves.append(f"| {name} | {size} | {cell('vino')} | {cell('ours')} | **{ratio('ours', 'vino'):.2f}** | "
+                           f"{cell('vino16')} | {cell('ours16')} | **{ratio('ours16', 'vino16'):.2f}** | "
+                           f"{ratio('ours16', 'ours'):.2f} | {share['bf16']:.2f} |")
+        return ours, [it(inputs) for it in (torch_run(module), f32, int8, vino, vino16)]
 
     def compare(self, name, ours, theirs):
         """Cosines of the vectors of the last case."""
-        f32, int8 = ours["f32"].vectors(), ours["int8"].vectors()
-        torch_f32, ort_f32, ort_int8 = theirs
+        f32, bf16, int8 = (ours[kind].vectors() for kind in ("f32", "bf16", "int8"))
+        torch_f32, ort_f32, ort_int8, vino, vino16 = theirs
         scale = f"{between(torch_f32):.3f}" if len(torch_f32) > 1 else ""
-        self.cosines.append(f"| {name} | {lowest_cosine(f32, torch_f32):.7f} | {lowest_cosine(int8, f32):.5f} | "
+        self.cosines.append(f"| {name} | {lowest_cosine(f32, torch_f32):.7f} | {lowest_cosine(bf16, f32):.6f} | "
+                            f"{lowest_cosine(vino16, vino):.6f} | {lowest_cosine(int8, f32):.5f} | "
                             f"{lowest_cosine(ort_int8, ort_f32):.5f} | {scale} |")
 
     def model(self, key):
@@ -256,22 +281,28 @@ class Bench:
             self.compare(f"text, {tokens} tokens", ours, theirs)
 
     def table(self):
-        peaks = [f"{statistics.median(self.peaks[kind]):.0f} GFLOP ({kind})" for kind in self.peaks]
+        peaks = ", ".join(f"{statistics.median(self.peaks[kind]):.0f} GFLOP ({kind})" for kind in self.peaks)
         return "\n".join([
             f"Measured {time.strftime('%Y-%m-%d', time.gmtime())}, {machine()}; medians of {self.arguments.rounds} "
-            f"rounds. PyTorch {torch.__version__.split('+')[0]}, ONNX Runtime {onnxruntime.__version__}.",
+            f"rounds. PyTorch {torch.__version__.split('+')[0]}, ONNX Runtime {onnxruntime.__version__}, "
+            f"OpenVINO {openvino.__version__.split('-')[0]}.",
             "",
             "| tower | input | PyTorch f32 | ONNX Runtime f32 | reprise f32 | of ONNX Runtime | of PyTorch | "
             "of large product | ONNX Runtime int8 | reprise int8 | of ONNX Runtime | of large product |",
             "|---|---|---|---|---|---|---|---|---|---|---|---|",
             *self.rows,
             "",
-            f"A product of 2048 x 2048 x 2048 by reprise's kernels does {' and '.join(peaks)} per CPU-second; "
+            "| tower | input | OpenVINO f32 | reprise f32 | of OpenVINO | OpenVINO bf16 | reprise bf16 | of OpenVINO | "
+            "of reprise f32 | of large product |",
+            "|---|---|---|---|---|---|---|---|---|---|",
+            *self.halves,
+            "",
+            f"A product of 2048 x 2048 x 2048 by reprise's kernels does {peaks} per CPU-second; "
             f"PyTorch's f32 does {torch_peak():.0f}.",
             "",
-            "| vectors of | reprise f32 and PyTorch | reprise int8 and its f32 | ONNX Runtime int8 and its f32 | "
-            "different pictures |",
-            "|---|---|---|---|---|",
+            "| vectors of | reprise f32 and PyTorch | reprise bf16 and its f32 | OpenVINO bf16 and its f32 | "
+            "reprise int8 and its f32 | ONNX Runtime int8 and its f32 | different pictures |",
+            "|---|---|---|---|---|---|---|",
             *self.cosines,
         ])
 
@@ -287,6 +318,7 @@ def machine():
     """The machine in neutral words: cores, instructions and load."""
     flags = pathlib.Path("/proc/cpuinfo").read_text()
     vectors = next((it for it in ("avx512_vnni", "avx512f", "avx2") if it in flags), "no AVX2")
+    vectors += "".join(f", {it}" for it in ("avx512_bf16", "amx_bf16") if it in flags)
     cores = os.cpu_count()
     busy = os.getloadavg()[0] > 1.5 * cores
     return f"one thread of {cores} cores, {vectors}" + (
