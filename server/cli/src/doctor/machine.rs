@@ -21,10 +21,12 @@ pub(super) fn checks() -> Vec<Check> {
 }
 
 /// What a processor can do for `--precision`.
+#[derive(Clone, Copy)]
 struct Abilities {
     avx2: bool,
     avx512: bool,
     vnni: bool,
+    bf16: bool,
     amx: bool,
 }
 
@@ -46,6 +48,7 @@ fn abilities() -> Option<Abilities> {
         avx2: is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
         avx512: is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw"),
         vnni: is_x86_feature_detected!("avx512vnni"),
+        bf16: is_x86_feature_detected!("avx512bf16"),
         amx: flags.split_whitespace().any(|flag| flag == "amx_tile"),
     })
 }
@@ -56,11 +59,13 @@ fn abilities() -> Option<Abilities> {
 }
 
 fn of_abilities(abilities: &Abilities, threads: usize) -> Check {
+    let bf16 = if abilities.bf16 { ", BF16" } else { "" };
     let amx = if abilities.amx { " and AMX" } else { "" };
     match abilities {
-        Abilities { vnni: true, .. } => {
-            let means = "--precision int8 is two to three times as fast as f32";
-            Check::ok(PROCESSOR, format!("{threads} threads, AVX-512 with VNNI{amx}: {means}"))
+        Abilities { vnni: true, bf16: has_bf16, .. } => {
+            let twice = if *has_bf16 { ", bf16 up to twice" } else { "" };
+            let means = format!("--precision int8 is two to three times as fast as f32{twice}");
+            Check::ok(PROCESSOR, format!("{threads} threads, AVX-512 with VNNI{bf16}{amx}: {means}"))
         }
         Abilities { avx512: true, .. } => {
             let means = "--precision f32 is fast; int8 gains little without VNNI";
@@ -144,17 +149,25 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(avx2: bool, avx512: bool, vnni: bool, expected: &str) {
-        let found = of_abilities(&Abilities { avx2, avx512, vnni, amx: false }, 8).line();
+    fn check(abilities: Abilities, expected: &str) {
+        let found = of_abilities(&abilities, 8).line();
         assert!(found.contains(expected), "{found}");
     }
 
     #[test]
     fn a_processors_abilities_say_which_precision_is_fast() {
-        check(true, true, true, "int8 is two to three times as fast");
-        check(true, true, false, "int8 gains little without VNNI");
-        check(true, false, false, "int8 gains little without AVX-512");
-        check(false, false, false, "warning");
+        let none = Abilities { avx2: false, avx512: false, vnni: false, bf16: false, amx: false };
+        let avx2 = Abilities { avx2: true, ..none };
+        let avx512 = Abilities { avx512: true, ..avx2 };
+        let vnni = Abilities { vnni: true, ..avx512 };
+        check(
+            Abilities { bf16: true, ..vnni },
+            "int8 is two to three times as fast as f32, bf16 up to twice",
+        );
+        check(vnni, "int8 is two to three times as fast");
+        check(avx512, "int8 gains little without VNNI");
+        check(avx2, "int8 gains little without AVX-512");
+        check(none, "warning");
     }
 
     #[test]
