@@ -13,6 +13,13 @@ if [ "${1:-}" = speech ]; then
   exec "$python" tests/bench/speech_peers.py "${REPRISE_BIN:-$(scripts/target-dir.sh)/release/reprise}"
 fi
 
+# So is cut detection: it runs PySceneDetect and TransNetV2.
+if [ "${1:-}" = transitions ]; then
+  python=${REPRISE_TRANSITION_PEERS:-$(scripts/peers.sh transition)}
+  [ -n "${REPRISE_BIN:-}" ] || cargo build --release --locked --package reprise
+  exec "$python" tests/bench/transition_peers.py "${REPRISE_BIN:-$(scripts/target-dir.sh)/release/reprise}" --write "${@:2}"
+fi
+
 # One build for both, so that nothing is compiled twice.
 cargo build --release --locked --no-default-features --package reprise --package reprise-tests --bin reprise --bin bench-service
 built=$(scripts/target-dir.sh)/release

@@ -2,7 +2,7 @@
 # Prints the Python that has the packages of tests/bench/NAME_peers.txt: installed once into a virtual environment in
 # cargo's target folder.
 #
-#   peers.sh encoder|index
+#   peers.sh encoder|index|transition
 set -euo pipefail
 cd "$(dirname "$0")/.."
 wanted=tests/bench/$1_peers.txt

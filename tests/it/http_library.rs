@@ -210,7 +210,7 @@ fn videos_show_their_facts(video: &Value) {
         "segmentation": {"policy": "hybrid", "params": {
             "detector": "content", "threshold": 27.0, "filter": "merge", "min_scene_frames": 15,
             "weights": {"hue": 1.0, "saturation": 1.0, "value": 1.0, "edges": 0.0},
-            "slide_area_percent": 1.0, "min_clip_seconds": 0.5, "max_clip_seconds": 30.0,
+            "slide_area_percent": 1.0, "gradual": true, "min_clip_seconds": 0.5, "max_clip_seconds": 30.0,
         }},
     });
     for (name, value) in expected.as_object().unwrap() {

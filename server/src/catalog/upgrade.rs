@@ -110,9 +110,13 @@ impl Stored {
         let max_clip_seconds = params.max_clip_seconds.unwrap_or(MAX_CLIP_SECONDS);
         let detector = params.detector();
         match self.policy.as_str() {
-            "hybrid" => {
-                Segmentation::Hybrid { detector, slide_area_percent, min_clip_seconds, max_clip_seconds }
-            }
+            "hybrid" => Segmentation::Hybrid {
+                detector,
+                slide_area_percent,
+                gradual: false,
+                min_clip_seconds,
+                max_clip_seconds,
+            },
             "subtitle" => Segmentation::Subtitle { pause_seconds, min_clip_seconds, max_clip_seconds },
             "fixed" => {
                 Segmentation::Fixed { every_seconds: params.every_seconds.unwrap_or(max_clip_seconds) }
@@ -203,6 +207,7 @@ mod tests {
             Segmentation::Hybrid {
                 detector,
                 slide_area_percent: 0.0,
+                gradual: false,
                 min_clip_seconds: 0.0,
                 max_clip_seconds: 30.0,
             },

@@ -34,9 +34,9 @@ pub(super) struct SegmentationBody {
 
 /// Rule for the boundaries of clips.
 ///
-/// `hybrid`: boundaries at cuts and slide changes; long clips are split at pauses in speech or at little movement.
-/// `content`: boundaries at cuts; long clips are split evenly. `subtitle`: boundaries where speech begins after a
-/// pause. `fixed`: clips of equal length. `given`: only your own clips.
+/// `hybrid`: boundaries at cuts, gradual transitions and slide changes; long clips are split at pauses in speech or at
+/// little movement. `content`: boundaries at cuts; long clips are split evenly. `subtitle`: boundaries where speech begins
+/// after a pause. `fixed`: clips of equal length. `given`: only your own clips.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = SegmentationPolicy)]
@@ -100,6 +100,10 @@ struct Params {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 100)]
     slide_area_percent: Option<f64>,
+    /// Whether the policy `hybrid` also cuts in the middle of dissolves, fades and wipes, and passes over flashes and
+    /// whip pans. Default true. Has no effect on a video that was ingested before reprise measured them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gradual: Option<bool>,
     /// Shortest pause in speech at which the policy `subtitle` cuts, in seconds, 0 to 3600. Default 0.7.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 3600)]
@@ -281,9 +285,10 @@ impl Params {
             Policy::Subtitle => Segmentation::subtitle(self.max_clip_seconds.take().unwrap_or(longest_s)),
         };
         match &mut segmentation {
-            Segmentation::Hybrid { detector, slide_area_percent, min_clip_seconds, .. } => {
+            Segmentation::Hybrid { detector, slide_area_percent, gradual, min_clip_seconds, .. } => {
                 *detector = self.take_detector(None)?;
                 replace(slide_area_percent, self.slide_area_percent.take());
+                replace(gradual, self.gradual.take());
                 replace(min_clip_seconds, self.min_clip_seconds.take());
             }
             Segmentation::Content { preset, detector, .. } => {
@@ -399,8 +404,8 @@ mod tests {
             json!({}),
             "hybrid",
             json!({"detector": "content", "threshold": 27.0, "weights": weights(), "filter": "merge",
-                "min_scene_frames": 15, "slide_area_percent": 1.0, "min_clip_seconds": 0.5,
-                "max_clip_seconds": 30.0}),
+                "min_scene_frames": 15, "slide_area_percent": 1.0, "gradual": true,
+                "min_clip_seconds": 0.5, "max_clip_seconds": 30.0}),
         );
         check(
             json!({"policy": "content", "params": {"detector": "adaptive", "min_scene_seconds": 1}}),
@@ -412,8 +417,8 @@ mod tests {
             json!({"params": {"detector": "threshold", "max_clip_seconds": 1}}),
             "hybrid",
             json!({"detector": "threshold", "threshold": 12.0, "fade_bias": 0.0, "add_final_scene": false,
-                "min_scene_frames": 15, "slide_area_percent": 1.0, "min_clip_seconds": 0.25,
-                "max_clip_seconds": 1.0}),
+                "min_scene_frames": 15, "slide_area_percent": 1.0, "gradual": true,
+                "min_clip_seconds": 0.25, "max_clip_seconds": 1.0}),
         );
         check(
             json!({"policy": "subtitle"}),

@@ -17,7 +17,8 @@ fn content(max_clip_ms: i64) -> Segmentation {
 fn hybrid(min_clip_ms: i64, max_clip_ms: i64) -> Segmentation {
     let (min_clip_seconds, max_clip_seconds) = (seconds(min_clip_ms), seconds(max_clip_ms));
     let detector = DetectorSettings::default();
-    Segmentation::Hybrid { detector, slide_area_percent: 1.0, min_clip_seconds, max_clip_seconds }
+    let (slide_area_percent, gradual) = (1.0, true);
+    Segmentation::Hybrid { detector, slide_area_percent, gradual, min_clip_seconds, max_clip_seconds }
 }
 
 fn subtitle(min_clip_ms: i64, max_clip_ms: i64) -> Segmentation {
@@ -182,14 +183,21 @@ fn any_settings() -> impl Strategy<Value = Segmentation> {
     });
     let slide_area_percent = prop_oneof![Just(0.0), 0.01..5.0];
     let lengths = [1_i64..30_000, 0_i64..9000, 0_i64..3000].map(|ms| ms.prop_map(seconds));
-    (detector, lengths, slide_area_percent, 0..4).prop_map(
+    (detector, lengths, slide_area_percent, 0..5).prop_map(
         |(detector, [max_clip_seconds, min_clip_seconds, pause_seconds], slide_area_percent, which)| {
             match which {
                 0 => Segmentation::Content { preset: None, detector, max_clip_seconds },
                 1 => Segmentation::Fixed { every_seconds: max_clip_seconds },
                 2 => Segmentation::Subtitle { pause_seconds, min_clip_seconds, max_clip_seconds },
                 _ => {
-                    Segmentation::Hybrid { detector, slide_area_percent, min_clip_seconds, max_clip_seconds }
+                    let gradual = which > 3;
+                    Segmentation::Hybrid {
+                        detector,
+                        slide_area_percent,
+                        gradual,
+                        min_clip_seconds,
+                        max_clip_seconds,
+                    }
                 }
             }
         },

@@ -3,18 +3,25 @@
 //! Layout, little endian: `RPCURVE` and a zero byte, version (u16), 1 if edges are present (u16). For each frame: the
 //! milliseconds since the previous one (zigzag varint); hue, saturation, value, brightness and, if present, edges
 //! (f32); moving (u16), began (varint), the settled area (varint) and, unless that is 0, how many milliseconds ago it
-//! began to change (zigzag varint). Then the number of frames (u64), the duration in milliseconds (i64), and the
-//! SHA-256 of all bytes before it.
+//! began to change (zigzag varint). From version 3 on a byte follows: bit 0 if there is a blend, bit 1 if a picture is
+//! back. The blend has its misfit (varint) and how many milliseconds ago it began, had its middle and ended; the picture
+//! how many ago it was interrupted (zigzag varints). Version 2 is read as without them. Then the number of frames (u64),
+//! the duration in milliseconds (i64), and the SHA-256 of all bytes before it.
 
 use sha2::{Digest, Sha256};
 
 use super::cut::ClipRange;
 use super::policy::Segmenter;
-use super::scores::{FrameScores, Settled};
+use super::scores::{Blend, FrameScores, Settled};
 use super::segmentation::Segmentation;
 
 const MAGIC: &[u8; 8] = b"RPCURVE\0";
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
+/// The oldest version that is read.
+const OLDEST: u16 = 2;
+/// Bits of a frame's last byte.
+const HAS_BLEND: u8 = 1;
+const IS_BACK: u8 = 2;
 const HEADER: usize = MAGIC.len() + 4;
 const TRAILER: usize = 16;
 const HASH: usize = 32;
@@ -62,22 +69,22 @@ impl Curve {
     pub fn read(bytes: &[u8]) -> Result<Curve, CurveError> {
         let rest = bytes.strip_prefix(MAGIC).ok_or(CurveError::Foreign)?;
         let version = rest.first_chunk().map(|it| u16::from_le_bytes(*it)).ok_or(CurveError::Damaged)?;
-        if version != VERSION {
+        if !(OLDEST..=VERSION).contains(&version) {
             return Err(CurveError::Version(version));
         }
         let (content, hash) = bytes.split_last_chunk::<HASH>().ok_or(CurveError::Damaged)?;
         if content.len() < HEADER + TRAILER || Sha256::digest(content)[..] != hash[..] {
             return Err(CurveError::Damaged);
         }
-        Curve::parse(&content[HEADER - 2..]).ok_or(CurveError::Damaged)
+        Curve::parse(version, &content[HEADER - 2..]).ok_or(CurveError::Damaged)
     }
 
     /// Parses the part from the edges flag to the trailer.
-    fn parse(content: &[u8]) -> Option<Curve> {
+    fn parse(version: u16, content: &[u8]) -> Option<Curve> {
         let (records, trailer) = content.split_last_chunk::<TRAILER>()?;
         let count = u64::from_le_bytes(*trailer.first_chunk()?);
         let duration_ms = i64::from_le_bytes(*trailer.last_chunk()?);
-        let mut reader = Reader(records);
+        let mut reader = Reader(records, version);
         let has_edges = u16::from_le_bytes(reader.take()?) == 1;
         let mut scores: Vec<FrameScores> = Vec::new();
         while !reader.0.is_empty() {
@@ -123,6 +130,18 @@ impl CurveWriter {
         if let Some(settled) = settled {
             self.varint(scores.time_ms.wrapping_sub(settled.began_ms));
         }
+        let has_blend = if scores.blend.is_some() { HAS_BLEND } else { 0 };
+        let is_back = if scores.back_from_ms.is_some() { IS_BACK } else { 0 };
+        self.bytes.push(has_blend | is_back);
+        if let Some(Blend { began_ms, middle_ms, ended_ms, misfit }) = scores.blend {
+            self.unsigned(u64::from(misfit));
+            for time_ms in [began_ms, middle_ms, ended_ms] {
+                self.varint(scores.time_ms.wrapping_sub(time_ms));
+            }
+        }
+        if let Some(back_from_ms) = scores.back_from_ms {
+            self.varint(scores.time_ms.wrapping_sub(back_from_ms));
+        }
         self.last_ms = scores.time_ms;
         self.count += 1;
     }
@@ -150,7 +169,8 @@ impl CurveWriter {
     }
 }
 
-struct Reader<'a>(&'a [u8]);
+/// The bytes that are left, and the version of the file.
+struct Reader<'a>(&'a [u8], u16);
 
 impl Reader<'_> {
     fn frame(&mut self, before_ms: i64, has_edges: bool) -> Option<FrameScores> {
@@ -165,7 +185,29 @@ impl Reader<'_> {
             0 => None,
             area => Some(Settled { area, began_ms: time_ms.wrapping_sub(self.varint()?) }),
         };
-        Some(FrameScores { time_ms, hue, saturation, value, edges, brightness, moving, began, settled })
+        let [marks] = if self.1 == OLDEST { [0] } else { self.take()? };
+        let blend = if marks & HAS_BLEND == 0 { None } else { Some(self.blend(time_ms)?) };
+        let back_from_ms =
+            if marks & IS_BACK == 0 { None } else { Some(time_ms.wrapping_sub(self.varint()?)) };
+        Some(FrameScores {
+            time_ms,
+            hue,
+            saturation,
+            value,
+            edges,
+            brightness,
+            moving,
+            began,
+            settled,
+            blend,
+            back_from_ms,
+        })
+    }
+
+    fn blend(&mut self, time_ms: i64) -> Option<Blend> {
+        let misfit = u16::try_from(self.unsigned()?).ok()?;
+        let mut ago = || self.varint().map(|it| time_ms.wrapping_sub(it));
+        Some(Blend { began_ms: ago()?, middle_ms: ago()?, ended_ms: ago()?, misfit })
     }
 
     fn take<const COUNT: usize>(&mut self) -> Option<[u8; COUNT]> {
@@ -209,8 +251,11 @@ mod tests {
     fn any_scores(has_edges: bool) -> impl Strategy<Value = FrameScores> {
         let score = || 0.0_f32..255.0;
         let settled = prop::option::of((1_u16.., any::<i64>()));
-        ((any::<i64>(), score(), score(), score(), score(), score()), any::<[u16; 2]>(), settled).prop_map(
-            move |((time_ms, hue, saturation, value, edges, brightness), [moving, began], settled)| {
+        let blend = prop::option::of((any::<[i64; 3]>(), any::<u16>()));
+        let marks = (settled, blend, prop::option::of(any::<i64>()));
+        ((any::<i64>(), score(), score(), score(), score(), score()), any::<[u16; 2]>(), marks).prop_map(
+            move |((time_ms, hue, saturation, value, edges, brightness), [moving, began], marks)| {
+                let (settled, blend, back_from_ms) = marks;
                 FrameScores {
                     time_ms,
                     hue,
@@ -221,6 +266,13 @@ mod tests {
                     moving,
                     began,
                     settled: settled.map(|(area, began_ms)| Settled { area, began_ms }),
+                    blend: blend.map(|([began_ms, middle_ms, ended_ms], misfit)| Blend {
+                        began_ms,
+                        middle_ms,
+                        ended_ms,
+                        misfit,
+                    }),
+                    back_from_ms,
                 }
             },
         )
@@ -251,7 +303,7 @@ mod tests {
         #[test]
         fn no_bytes_break_the_reader(bytes: Vec<u8>) {
             prop_assert!(Curve::read(&bytes).is_err());
-            let _ = Curve::parse(&bytes);
+            let _ = (Curve::parse(OLDEST, &bytes), Curve::parse(VERSION, &bytes));
         }
     }
 
@@ -259,7 +311,21 @@ mod tests {
     fn a_frame_takes_about_twenty_bytes() {
         let scores = (0..1000).map(|at| FrameScores { time_ms: at * 40, hue: 1.0, ..FrameScores::default() });
         let curve = Curve { scores: scores.collect(), duration_ms: 40_000, has_edges: false };
-        assert_eq!(written(&curve).len(), HEADER + 1000 * 21 + TRAILER + HASH);
+        assert_eq!(written(&curve).len(), HEADER + 1000 * 22 + TRAILER + HASH);
+    }
+
+    /// The first version without blends: its frames lack the last byte.
+    #[test]
+    fn an_older_curve_is_read_as_without_blends() {
+        let frame = FrameScores { time_ms: 40, hue: 1.0, ..FrameScores::default() };
+        let curve = Curve { scores: vec![frame], duration_ms: 80, has_edges: false };
+        let new = written(&curve);
+        let records = &new[HEADER..new.len() - TRAILER - HASH - 1];
+        let trailer = &new[new.len() - TRAILER - HASH..new.len() - HASH];
+        let mut old = [&MAGIC[..], &OLDEST.to_le_bytes(), &[0, 0], records, trailer].concat();
+        let hash = Sha256::digest(&old);
+        old.extend(&hash[..]);
+        assert_eq!(Curve::read(&old), Ok(curve));
     }
 
     #[track_caller]

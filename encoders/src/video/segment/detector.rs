@@ -37,6 +37,12 @@ impl DetectorSettings {
         }
     }
 
+    /// Whether the detector reads [`FrameScores::brightness`], not changes.
+    #[must_use]
+    pub fn is_of_brightness(&self) -> bool {
+        matches!(self, DetectorSettings::Threshold(_))
+    }
+
     /// The shortest scene.
     #[must_use]
     pub fn min_scene_len(&self) -> MinSceneLen {

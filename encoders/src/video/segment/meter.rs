@@ -4,6 +4,7 @@
 
 use crate::video::wide::Wide;
 
+use super::blend::Blends;
 use super::edges::EdgeMap;
 use super::hsv::Planes;
 use super::scores::FrameScores;
@@ -24,6 +25,7 @@ pub struct Meter {
     current: Planes,
     edges: Option<EdgeMap>,
     stillness: Stillness,
+    blends: Blends,
 }
 
 impl Meter {
@@ -37,6 +39,7 @@ impl Meter {
             current: Planes::default(),
             edges: with_edges.then(EdgeMap::default),
             stillness: Stillness::default(),
+            blends: Blends::default(),
         }
     }
 
@@ -50,6 +53,7 @@ impl Meter {
         let differences = self.current.fill(self.wide, rgb, &self.last);
         let edges = self.edges.as_mut().map(|it| it.push(width, &self.current.value));
         let change = self.stillness.push(self.wide, frame.time_ms, width, &self.current.luma);
+        let marks = self.blends.push(self.wide, frame.time_ms, width, &self.current.luma);
         std::mem::swap(&mut self.last, &mut self.current);
         FrameScores {
             time_ms: frame.time_ms,
@@ -61,6 +65,8 @@ impl Meter {
             moving: change.moving,
             began: change.began,
             settled: change.settled,
+            blend: marks.blend,
+            back_from_ms: marks.back_from_ms,
         }
     }
 }

@@ -4,12 +4,17 @@
 //! let a video be cut again without decoding it.
 
 mod adaptive;
+mod blend;
+mod blends;
 mod content;
 pub mod curve;
 mod cut;
 mod detector;
 mod edges;
 mod flash;
+#[cfg(test)]
+mod gradual_tests;
+mod grid;
 mod hsv;
 mod meter;
 mod pauses;
@@ -30,6 +35,6 @@ pub use detector::{Detector, DetectorSettings};
 pub use flash::FilterMode;
 pub use meter::Meter;
 pub use policy::Segmenter;
-pub use scores::{FrameScores, Settled, Weights};
+pub use scores::{Blend, FrameScores, Settled, Weights};
 pub use segmentation::{FieldError, Preset, Segmentation};
 pub use threshold::{ThresholdDetector, ThresholdSettings};

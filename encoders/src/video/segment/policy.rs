@@ -2,18 +2,23 @@
 //!
 //! Under every policy, the clips cover the video without gap or overlap, and none is longer than the maximum. A clip is
 //! reported as soon as it is certain. A scene's end is certain after the shortest scene, a slide change after three
-//! seconds. When more than twice the maximum is open, a piece is split off, which bounds the memory of a stream. The
-//! clips depend only on the scores and the cues, so stored scores give the same clips again.
+//! seconds, a gradual transition after at most eleven. When more than twice the maximum is open, a piece is split off,
+//! which bounds the memory of a stream. The clips depend only on the scores and the cues, so stored scores give the same
+//! clips again.
 
 use std::collections::BTreeMap;
 
+use super::blends::GradualTransitions;
 use super::cut::{ClipRange, Cut, MinSceneLen, millis};
 use super::detector::Detector;
 use super::pauses::Pauses;
-use super::scores::FrameScores;
+use super::scores::{Blend, FrameScores};
 use super::segmentation::Segmentation;
 use super::slides::SlideChanges;
 use super::split::{Frames, Split, TooLong};
+
+/// Nearer to a cut, a stretch is rather what the cut left in its windows than a transition.
+const CUT_APART_MS: i64 = 1000;
 
 /// Takes scores frame by frame; returns clips once they are certain.
 #[derive(Debug)]
@@ -21,9 +26,11 @@ pub struct Segmenter {
     segmentation: Segmentation,
     detector: Option<Detector>,
     slides: Option<SlideChanges>,
+    gradual: Option<GradualTransitions>,
     split: Split,
     cuts: Vec<(u64, i64)>,
     slide_changes: Vec<i64>,
+    transitions: Vec<Blend>,
     frames: u64,
     last: Option<Cut>,
     /// Start of the clip that is open.
@@ -65,9 +72,11 @@ impl Segmenter {
             segmentation,
             detector: segmentation.detector().map(Detector::new),
             slides: segmentation.slide_area().map(SlideChanges::new),
+            gradual: segmentation.gradual_detector().map(GradualTransitions::new),
             split,
             cuts: Vec::new(),
             slide_changes: Vec::new(),
+            transitions: Vec::new(),
             frames: 0,
             last: None,
             open: Cut { frame: 0, time_ms: 0 },
@@ -82,10 +91,13 @@ impl Segmenter {
         self.frames += 1;
         self.last = Some(now);
         self.since_open.push_back((scores.time_ms, scores.moving));
+        let transitions = self.gradual.as_mut().map(|it| it.push(scores)).unwrap_or_default();
         let cut = self.detector.as_mut().and_then(|it| it.push(scores));
         self.add_cut(cut);
+        self.drop_cuts(scores.back_from_ms);
         let changes = self.slides.as_mut().map(|it| it.push(scores)).unwrap_or_default();
         self.add_changes(changes);
+        self.add_transitions(transitions);
         let mut clips = Vec::new();
         let known = self.known_until(now);
         self.decide(known, &mut clips);
@@ -99,6 +111,8 @@ impl Segmenter {
         self.add_cut(cut);
         let changes = self.slides.as_mut().map(SlideChanges::finish).unwrap_or_default();
         self.add_changes(changes);
+        let transitions = self.gradual.as_mut().map(GradualTransitions::finish).unwrap_or_default();
+        self.add_transitions(transitions);
         let mut clips = Vec::new();
         self.candidates.split_off(&duration_ms);
         let end = match self.segmentation {
@@ -124,9 +138,19 @@ impl Segmenter {
         &self.slide_changes
     }
 
+    /// The gradual transitions so far; not all need be boundaries.
+    #[must_use]
+    pub fn transitions(&self) -> &[Blend] {
+        &self.transitions
+    }
+
     fn add_cut(&mut self, cut: Option<Cut>) {
         if let Some(cut) = cut {
             self.cuts.push((cut.frame, cut.time_ms));
+            // A detector may report a cut when the flash is long over.
+            if self.gradual.as_ref().is_some_and(|it| it.is_no_cut(cut.time_ms)) {
+                return;
+            }
             self.candidates.insert(cut.time_ms, Candidate { frame: cut.frame, is_cut: true });
         }
     }
@@ -135,6 +159,35 @@ impl Segmenter {
         for at in changes {
             self.slide_changes.push(at);
             self.candidates.entry(at).or_insert(Candidate { frame: 0, is_cut: false });
+        }
+    }
+
+    /// A transition has one boundary: a cut in it or near it that stands out, else its middle.
+    fn add_transitions(&mut self, transitions: Vec<Blend>) {
+        let Some(gradual) = &self.gradual else { return };
+        for it in transitions {
+            let of_it = it.began_ms..=it.ended_ms;
+            self.candidates.retain(|at, candidate| {
+                !(candidate.is_cut && of_it.contains(at) && gradual.is_movement(*at, 0.0))
+            });
+            let near = it.began_ms - CUT_APART_MS..=it.ended_ms + CUT_APART_MS;
+            let has_cut = self.candidates.range(near).any(|(_, candidate)| candidate.is_cut);
+            self.transitions.push(it);
+            if !has_cut && self.open.time_ms < it.began_ms {
+                self.candidates.entry(it.middle_ms).or_insert(Candidate { frame: 0, is_cut: false });
+            }
+        }
+    }
+
+    /// Drops the cuts of a flash that is now over, and those of fast movement. The detector's list keeps them.
+    fn drop_cuts(&mut self, back_from_ms: Option<i64>) {
+        let Some(gradual) = &self.gradual else { return };
+        let from_ms = gradual.newly_judged_ms().into_iter().chain(back_from_ms).min();
+        let recent = self.candidates.range(from_ms.unwrap_or(i64::MAX)..);
+        let none = |(at, it): (&i64, &Candidate)| (it.is_cut && gradual.is_no_cut(*at)).then_some(*at);
+        let dropped: Vec<i64> = recent.filter_map(none).collect();
+        for at in dropped {
+            self.candidates.remove(&at);
         }
     }
 
@@ -148,9 +201,13 @@ impl Segmenter {
         }
         let of_detector = self.detector.as_ref().and_then(Detector::undecided).unwrap_or(now);
         let of_slides = self.slides.as_ref().map_or(now.time_ms, SlideChanges::undecided_ms);
+        let of_gradual = self.gradual.as_ref().map_or(now.time_ms, GradualTransitions::undecided_ms);
         // Do not wait for a long fade to black either: once the clip has reached the maximum, the fade is of no use.
         let forced = now.time_ms - self.segmentation.max_clip_ms();
-        Cut { frame: of_detector.frame, time_ms: of_detector.time_ms.min(of_slides).max(forced) }
+        Cut {
+            frame: of_detector.frame,
+            time_ms: of_detector.time_ms.min(of_slides).min(of_gradual).max(forced),
+        }
     }
 
     /// Ends clips at the certain candidates. All boundaries up to `known` have been added.
@@ -217,6 +274,9 @@ impl Segmenter {
     fn emit(&mut self, end: Cut, clips: &mut Vec<ClipRange>) {
         clips.push(ClipRange { start_ms: self.open.time_ms, end_ms: end.time_ms });
         self.open = end;
+        if let Some(gradual) = &mut self.gradual {
+            gradual.forget_before(end.time_ms);
+        }
         let passed = self.since_open.partition_point(|frame| frame.0 < end.time_ms);
         self.since_open.drain(..passed);
     }
@@ -235,7 +295,13 @@ mod tests {
         let settings = [DetectorSettings::default(), dark].into_iter().flat_map(|detector| {
             [
                 Segmentation::Content { preset: None, detector, max_clip_seconds },
-                Segmentation::Hybrid { detector, slide_area_percent, min_clip_seconds, max_clip_seconds },
+                Segmentation::Hybrid {
+                    detector,
+                    slide_area_percent,
+                    gradual: true,
+                    min_clip_seconds,
+                    max_clip_seconds,
+                },
             ]
         });
         for (settings, difference) in settings.flat_map(|it| [(it, 0.0), (it, 99.0)]) {

@@ -26,6 +26,23 @@ pub struct FrameScores {
     pub began: u16,
     /// Area that came to rest with this frame and shows something new.
     pub settled: Option<Settled>,
+    /// A gradual transition that some frames up to this one may be.
+    pub blend: Option<Blend>,
+    /// The picture from before this time, in milliseconds, is back after a short interruption.
+    pub back_from_ms: Option<i64>,
+}
+
+/// A stretch of frames in which one picture may have turned into another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blend {
+    /// Time of the first frame that shows both pictures, in milliseconds.
+    pub began_ms: i64,
+    /// Time of the first frame that shows more of the later picture, in milliseconds.
+    pub middle_ms: i64,
+    /// Time of the first frame behind the transition, in milliseconds.
+    pub ended_ms: i64,
+    /// Distance from a perfect transition: of several that overlap, the least is meant.
+    pub misfit: u16,
 }
 
 /// A part of the picture that was at rest, changed quickly, and is at rest again.

@@ -13,14 +13,18 @@ use super::{ContentSettings, Weights};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "policy", content = "params", rename_all = "snake_case")]
 pub enum Segmentation {
-    /// Cuts at the detector's cuts and at slide changes. Longer clips are split at pauses between cues, or without cues
-    /// where the least moves.
+    /// Cuts at the detector's cuts, at gradual transitions and at slide changes. Longer clips are split at pauses between
+    /// cues, or without cues where the least moves.
     Hybrid {
         /// Finds the cuts.
         #[serde(flatten)]
         detector: DetectorSettings,
         /// Least area of a slide change, in per cent of the picture; 0 turns slide changes off.
         slide_area_percent: f64,
+        /// Whether to cut in the middle of dissolves, fades and wipes, and not at flashes or in whip pans. Segmentations
+        /// that were stored before this was there do neither.
+        #[serde(default)]
+        gradual: bool,
         /// Shortest clip, in seconds; at most a quarter of the longest. Of closer boundaries, cuts win over slide
         /// changes, and earlier boundaries over later ones.
         min_clip_seconds: f64,
@@ -95,6 +99,7 @@ impl Segmentation {
         Segmentation::Hybrid {
             detector: DetectorSettings::default(),
             slide_area_percent: 1.0,
+            gradual: true,
             min_clip_seconds: 0.5_f64.min(max_clip_seconds / 4.0),
             max_clip_seconds,
         }
@@ -184,6 +189,14 @@ impl Segmentation {
                 let most_ms = self.max_clip_ms() / 4;
                 MinSceneLen::Seconds(millis(*min_clip_seconds).min(most_ms) as f64 / 1000.0)
             }
+        }
+    }
+
+    /// The detector whose cuts are judged, if gradual transitions are boundaries.
+    pub(super) fn gradual_detector(&self) -> Option<DetectorSettings> {
+        match self {
+            Segmentation::Hybrid { gradual: true, detector, .. } => Some(*detector),
+            _ => None,
         }
     }
 

@@ -23,8 +23,8 @@ fn every_policy_has_one_form() {
     check(
         Segmentation::hybrid(30.0),
         json!({"policy": "hybrid", "params": {"detector": "content", "threshold": 27.0, "weights": weights(),
-            "min_scene_frames": 15, "filter": "merge", "slide_area_percent": 1.0, "min_clip_seconds": 0.5,
-            "max_clip_seconds": 30.0}}),
+            "min_scene_frames": 15, "filter": "merge", "slide_area_percent": 1.0, "gradual": true,
+            "min_clip_seconds": 0.5, "max_clip_seconds": 30.0}}),
     );
     check(
         Segmentation::Content {
@@ -45,6 +45,14 @@ fn every_policy_has_one_form() {
         json!({"policy": "fixed", "params": {"every_seconds": 2.5}}),
     );
     check(Segmentation::Given {}, json!({"policy": "given", "params": {}}));
+}
+
+#[test]
+fn a_segmentation_from_before_gradual_transitions_finds_none() {
+    let mut stored = serde_json::to_value(Segmentation::hybrid(30.0)).unwrap();
+    stored["params"].as_object_mut().unwrap().remove("gradual");
+    let read: Segmentation = serde_json::from_value(stored).unwrap();
+    assert!(matches!(read, Segmentation::Hybrid { gradual: false, .. }));
 }
 
 #[test]

@@ -12,8 +12,8 @@ use reprise_encoders::video::segment::{
 /// The policy and its parameters.
 #[derive(Debug, Args)]
 pub(crate) struct SettingsArgs {
-    /// Where clips begin: at cuts and slide changes (hybrid), at cuts (content), at regular times (fixed) [default:
-    /// hybrid, with a preset content]
+    /// Where clips begin: at cuts, gradual transitions and slide changes (hybrid), at cuts (content), at regular times
+    /// (fixed) [default: hybrid, with a preset content]
     #[arg(long, value_enum)]
     policy: Option<Policy>,
     /// Settings by name: lovr is threshold 34 and scenes of at least 5 s
@@ -44,6 +44,9 @@ pub(crate) struct SettingsArgs {
     /// Smallest part of the picture that a slide change must change, in per cent; 0 finds none
     #[arg(long, default_value_t = 1.0)]
     slide_area: f64,
+    /// Neither cut in the middle of dissolves, fades and wipes, nor pass over flashes and whip pans
+    #[arg(long)]
+    no_gradual: bool,
     /// Shortest clip of hybrid, in seconds; at most a quarter of the longest [default: 0.5]
     #[arg(long)]
     min_clip: Option<f64>,
@@ -137,6 +140,7 @@ impl SettingsArgs {
             Policy::Hybrid => Segmentation::Hybrid {
                 detector: self.detector(),
                 slide_area_percent: self.slide_area,
+                gradual: !self.no_gradual,
                 min_clip_seconds: self.min_clip.unwrap_or((max_clip_seconds / 4.0).min(0.5)),
                 max_clip_seconds,
             },
