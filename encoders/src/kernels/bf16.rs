@@ -305,6 +305,22 @@ impl<const ROWS: usize> Work for Widened<'_, ROWS> {
     }
 }
 
+/// On other architectures there is no [`super::Processor`], so nothing calls these.
+#[cfg(not(target_arch = "x86_64"))]
+mod x86 {
+    use super::Factors;
+
+    impl Factors<'_> {
+        pub(super) unsafe fn multiply_pairs(self, _: usize) {
+            unreachable!("there is no Processor here")
+        }
+    }
+
+    pub(super) unsafe fn to_pairs(_: &[f32], _: &mut [u32]) {
+        unreachable!("there is no Processor here")
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;

@@ -265,6 +265,22 @@ struct Factors<'a> {
     ahead: Ahead<'a>,
 }
 
+/// On other architectures there is no [`super::Processor`], so nothing calls these.
+#[cfg(not(target_arch = "x86_64"))]
+mod x86 {
+    use super::Factors;
+
+    impl Factors<'_> {
+        pub(super) unsafe fn multiply(self) {
+            unreachable!("there is no Processor here")
+        }
+    }
+
+    pub(super) unsafe fn to_bytes(_: &[f32], _: &mut [u8], _: f32, _: f32) {
+        unreachable!("there is no Processor here")
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;
