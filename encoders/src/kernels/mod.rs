@@ -4,6 +4,10 @@
 //! All kernels work on f32 tensors on the CPU, for inference only (no gradients), and need a [`Processor`]. There is
 //! none without AVX2 and FMA, or on other architectures. Callers then use candle's operations, whose kernels are tuned
 //! for other processors.
+#![cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, unused_variables, reason = "without a processor no kernel is called")
+)]
 #![allow(unsafe_code, reason = "vector instructions, and threads that write to disjoint parts of one matrix")]
 
 mod attention;
