@@ -87,6 +87,7 @@ struct Params {
     min_scene_frames: Option<u64>,
     min_scene_seconds: Option<f64>,
     slide_area_percent: f64,
+    gradual: bool,
     pause_seconds: f64,
     every_seconds: Option<f64>,
     min_clip_seconds: f64,
@@ -106,14 +107,14 @@ impl Stored {
     /// The equivalent current segmentation. A missing parameter gets the value of the first release.
     fn segmentation(&self) -> Segmentation {
         let params = self.params;
-        let Params { slide_area_percent, pause_seconds, min_clip_seconds, preset, .. } = params;
+        let Params { slide_area_percent, gradual, pause_seconds, min_clip_seconds, preset, .. } = params;
         let max_clip_seconds = params.max_clip_seconds.unwrap_or(MAX_CLIP_SECONDS);
         let detector = params.detector();
         match self.policy.as_str() {
             "hybrid" => Segmentation::Hybrid {
                 detector,
                 slide_area_percent,
-                gradual: false,
+                gradual,
                 min_clip_seconds,
                 max_clip_seconds,
             },
