@@ -44,7 +44,12 @@ async fn sqlite_folder() -> tempfile::TempDir {
 async fn check(server: &Server, recorded: &Value) {
     for (name, segmentation) in recorded["segmentations"].as_object().expect("they are recorded") {
         let (_, video) = server.get(&format!("/v1/videos/{}", id(recorded, name))).await;
-        assert_eq!(&video["segmentation"], segmentation, "{name}");
+        let mut expected = segmentation.clone();
+        if expected["policy"] == "hybrid" {
+            // The older version had no such parameter, and did not cut there.
+            expected["params"]["gradual"] = json!(false);
+        }
+        assert_eq!(video["segmentation"], expected, "{name}");
     }
     let searches = recorded["searches"].as_array().expect("they are recorded");
     assert!(searches.iter().all(|it| it["results"].as_array().is_some_and(|results| !results.is_empty())));
