@@ -423,7 +423,7 @@ mod tests {
         rounded.and_then(|it| it.to_dtype(DType::F32)).unwrap().to_vec1().unwrap()
     }
 
-    /// Processors to check on this machine, and the threads of each: one that multiplies pairs, and those that widen.
+    /// Every kernel that this machine can run: that of its own processor, and those of processors with fewer instructions.
     fn cores() -> Vec<Cores> {
         let Some(best) = Processor::detect() else {
             println!("skipped: the processor has no AVX2");

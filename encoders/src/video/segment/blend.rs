@@ -56,7 +56,7 @@ const LEAST_CHANGED: f32 = 0.6;
 
 /// An interruption has at most this many frames and lasts at most this long.
 const FLASH_FRAMES: usize = 9;
-const FLASH_MS: i64 = 400;
+pub(super) const FLASH_MS: i64 = 400;
 /// The picture is back if it differs by at most this part of the interruption's difference.
 const BACK_PART: f32 = 0.2;
 /// Least mean square difference of an interruption.

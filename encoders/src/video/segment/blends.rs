@@ -2,13 +2,12 @@
 
 use std::collections::VecDeque;
 
-use super::blend::LONGEST_MS;
+use super::blend::{FLASH_MS, LONGEST_MS};
 use super::detector::DetectorSettings;
 use super::scores::{Blend, FrameScores};
 
-/// Transitions have at least this distance, and this many tenths of the longer one's length beside.
+/// The middles of two transitions have at least this distance and the longer one's length between them.
 const APART_MS: i64 = 960;
-const APART_TENTHS: i64 = 10;
 /// A stretch waits this long for better ones, however many follow each other.
 const PATIENCE_MS: i64 = 8000;
 /// Frames on either side of a cut that are compared with it.
@@ -100,7 +99,10 @@ impl GradualTransitions {
     }
 
     fn is_interruption(&self, time_ms: i64) -> bool {
-        self.interruptions.iter().any(|(from_ms, back_ms)| (*from_ms..=*back_ms).contains(&time_ms))
+        // Only a few can contain it, however many there are: each is short, and they are in order of their ends.
+        let first = self.interruptions.partition_point(|it| it.1 < time_ms);
+        let near = self.interruptions.range(first..).take_while(|it| it.1 - time_ms <= FLASH_MS);
+        near.into_iter().any(|it| it.0 <= time_ms)
     }
 
     /// Forgets what was before the start of the open clip.
@@ -137,7 +139,7 @@ fn overlap(a: &Blend, b: &Blend) -> bool {
 }
 
 fn apart_ms(length_ms: i64) -> i64 {
-    APART_MS + length_ms.clamp(0, LONGEST_MS) * APART_TENTHS / 10
+    APART_MS + length_ms.clamp(0, LONGEST_MS)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 
 use sha2::{Digest, Sha256};
 
+use super::blend::LONGEST_MS;
 use super::cut::ClipRange;
 use super::policy::Segmenter;
 use super::scores::{Blend, FrameScores, Settled};
@@ -188,7 +189,7 @@ impl Reader<'_> {
         let [marks] = if self.1 == OLDEST { [0] } else { self.take()? };
         let blend = if marks & HAS_BLEND == 0 { None } else { Some(self.blend(time_ms)?) };
         let back_from_ms =
-            if marks & IS_BACK == 0 { None } else { Some(time_ms.wrapping_sub(self.varint()?)) };
+            if marks & IS_BACK == 0 { None } else { Some(time_ms.wrapping_sub(self.ago_ms()?)) };
         Some(FrameScores {
             time_ms,
             hue,
@@ -206,8 +207,14 @@ impl Reader<'_> {
 
     fn blend(&mut self, time_ms: i64) -> Option<Blend> {
         let misfit = u16::try_from(self.unsigned()?).ok()?;
-        let mut ago = || self.varint().map(|it| time_ms.wrapping_sub(it));
-        Some(Blend { began_ms: ago()?, middle_ms: ago()?, ended_ms: ago()?, misfit })
+        let ago_ms = [self.ago_ms()?, self.ago_ms()?, self.ago_ms()?];
+        let [began_ms, middle_ms, ended_ms] = ago_ms.map(|it| time_ms.wrapping_sub(it));
+        ago_ms.is_sorted_by(|a, b| a >= b).then_some(Blend { began_ms, middle_ms, ended_ms, misfit })
+    }
+
+    /// How many milliseconds ago a mark was: what reads the scores relies on this bound.
+    fn ago_ms(&mut self) -> Option<i64> {
+        self.varint().filter(|it| (0..=LONGEST_MS).contains(it))
     }
 
     fn take<const COUNT: usize>(&mut self) -> Option<[u8; COUNT]> {
@@ -251,11 +258,12 @@ mod tests {
     fn any_scores(has_edges: bool) -> impl Strategy<Value = FrameScores> {
         let score = || 0.0_f32..255.0;
         let settled = prop::option::of((1_u16.., any::<i64>()));
-        let blend = prop::option::of((any::<[i64; 3]>(), any::<u16>()));
-        let marks = (settled, blend, prop::option::of(any::<i64>()));
+        let ago = 0..=LONGEST_MS;
+        let blend = prop::option::of(([ago.clone(), ago.clone(), ago.clone()], any::<u16>()));
+        let marks = (settled, blend, prop::option::of(ago));
         ((any::<i64>(), score(), score(), score(), score(), score()), any::<[u16; 2]>(), marks).prop_map(
             move |((time_ms, hue, saturation, value, edges, brightness), [moving, began], marks)| {
-                let (settled, blend, back_from_ms) = marks;
+                let (settled, blend, back) = marks;
                 FrameScores {
                     time_ms,
                     hue,
@@ -266,13 +274,12 @@ mod tests {
                     moving,
                     began,
                     settled: settled.map(|(area, began_ms)| Settled { area, began_ms }),
-                    blend: blend.map(|([began_ms, middle_ms, ended_ms], misfit)| Blend {
-                        began_ms,
-                        middle_ms,
-                        ended_ms,
-                        misfit,
+                    blend: blend.map(|(mut ago, misfit)| {
+                        ago.sort_unstable();
+                        let [ended_ms, middle_ms, began_ms] = ago.map(|it| time_ms.wrapping_sub(it));
+                        Blend { began_ms, middle_ms, ended_ms, misfit }
                     }),
-                    back_from_ms,
+                    back_from_ms: back.map(|it| time_ms.wrapping_sub(it)),
                 }
             },
         )

@@ -6,7 +6,7 @@ use crate::video::wide::Wide;
 const SIDE: usize = 8;
 /// Fractional steps of a mean: a quarter of a luma level.
 pub(super) const STEPS: i32 = 4;
-/// The most blocks of a picture of 256 x 256. A product of two pictures of so many fits into 32 bits.
+/// Blocks of the largest picture, 256 x 256 pixels. The product of two such pictures fits into 32 bits.
 const MOST: usize = 32 * 32;
 
 /// Makes coarse pictures; keeps its buffer.
