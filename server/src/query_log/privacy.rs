@@ -85,7 +85,7 @@ impl QueryKeeper {
         }
         let is_short = |filter: &&Value| filter.to_string().len() <= LONGEST_FILTER;
         LoggedQuery {
-            text: asked.text.map(storable),
+            text: asked.text.map(|text| storable(text, LONGEST_LOGGED_TEXT)),
             clip: asked.clip,
             video: asked.video,
             start_ms: asked.start_ms,
@@ -122,8 +122,10 @@ fn parts(asked: &AskedQuery<'_>) -> [Value; 6] {
 }
 
 fn kept_examples(asked: &AskedExamples<'_>) -> LoggedExamples {
+    // Together they are no longer than one text may be.
+    let most = LONGEST_LOGGED_TEXT / (asked.like.len() + asked.unlike.len()).max(1);
     let one = |example: &AskedQuery<'_>| LoggedExample {
-        text: example.text.map(storable),
+        text: example.text.map(|text| storable(text, most)),
         clip: example.clip,
         video: example.video,
         start_ms: example.start_ms,
@@ -140,12 +142,9 @@ pub fn plain(text: &str) -> String {
     words.join(" ")
 }
 
-/// The text's beginning, without what no database can store.
-fn storable(text: &str) -> String {
-    text.chars()
-        .take(LONGEST_LOGGED_TEXT)
-        .map(|it| if it == '\0' { char::REPLACEMENT_CHARACTER } else { it })
-        .collect()
+/// The text's first `most` characters, without what no database can store.
+fn storable(text: &str, most: usize) -> String {
+    text.chars().take(most).map(|it| if it == '\0' { char::REPLACEMENT_CHARACTER } else { it }).collect()
 }
 
 /// The filter's fields and operators, with null for each value.
@@ -220,6 +219,11 @@ mod tests {
             keep(QueryLogMode::Full),
             Some(LoggedExamples { like: text("A  dive"), unlike: text("a fall") })
         );
+        let long = "x".repeat(LONGEST_LOGGED_TEXT);
+        let examples = AskedExamples { like: vec![of_text(&long); 3], unlike: vec![of_text(&long)] };
+        let asked = AskedQuery { examples: Some(examples), ..AskedQuery::default() };
+        let kept = keeper(QueryLogMode::Full).keep(SearchKind::Examples, &asked).examples.unwrap();
+        assert_eq!(kept.unlike[0].text.as_ref().map(String::len), Some(LONGEST_LOGGED_TEXT / 4));
     }
 
     #[test]

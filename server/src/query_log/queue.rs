@@ -9,7 +9,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use uuid::Uuid;
 
 use super::privacy::{AskedQuery, QueryKeeper, QueryLogMode};
-use crate::catalog::{LoggedQuery, NewSearchPage, SearchHit, Secret};
+use crate::catalog::{LoggedExample, LoggedQuery, NewSearchPage, SearchHit, Secret};
 use crate::telemetry::names;
 use crate::terms::SearchKind;
 
@@ -111,7 +111,11 @@ fn bytes(page: &NewSearchPage) -> usize {
     let query = page.first.as_ref().map(|first| &first.search.query);
     let text = query.and_then(|query| query.text.as_ref()).map_or(0, String::len);
     let filter = query.and_then(|query| query.filter.as_ref()).map_or(0, |filter| filter.to_string().len());
-    PAGE_BYTES + text + filter + page.hits.len() * size_of::<SearchHit>()
+    let examples = query.and_then(|query| query.examples.as_ref()).map_or(0, |examples| {
+        let all = examples.like.iter().chain(&examples.unlike);
+        all.map(|it| size_of::<LoggedExample>() + it.text.as_ref().map_or(0, String::len)).sum()
+    });
+    PAGE_BYTES + text + examples + filter + page.hits.len() * size_of::<SearchHit>()
 }
 
 #[cfg(test)]

@@ -118,7 +118,7 @@ struct LoggedExamplesOut {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LoggedExample)]
 struct LoggedExampleOut {
-    /// The text, its first 4000 characters. Null for another example.
+    /// The text; of a search's examples together the first 4000 characters, evenly divided. Null for another example.
     text: Option<String>,
     /// Id of the stored clip. Null for another example.
     clip_id: Option<Uuid>,
