@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use reprise_encoders::video::segment::{ClipRange, FrameScores, Meter, Segmenter};
+use reprise_encoders::video::segment::{Blend, ClipRange, FrameScores, Meter, Segmenter};
 use reprise_encoders::video::{self, Event, Limits, Request};
 use serde_json::json;
 
@@ -41,12 +41,14 @@ pub(crate) async fn run(args: SegmentArgs) -> anyhow::Result<()> {
     let report = tokio::task::spawn_blocking(move || segment(&args)).await??;
     if as_json {
         let seconds = |ms: i64| ms as f64 / 1000.0;
+        let transition = |it: &Blend| json!({"start": seconds(it.began_ms), "middle": seconds(it.middle_ms), "end": seconds(it.ended_ms)});
         let clip = |it: &ClipRange| json!({"start": seconds(it.start_ms), "end": seconds(it.end_ms)});
         say(json!({
             "fps": report.frame_rate,
             "frames": report.frames,
             "duration": seconds(report.duration_ms),
             "cuts": report.cuts,
+            "transitions": report.transitions.iter().map(transition).collect::<Vec<_>>(),
             "slides": report.slides.iter().copied().map(seconds).collect::<Vec<_>>(),
             "clips": report.clips.iter().map(clip).collect::<Vec<_>>(),
             "warnings": report.warnings,
@@ -76,6 +78,8 @@ struct Report {
     duration_ms: i64,
     /// Frame numbers of the detector's cuts.
     cuts: Vec<u64>,
+    /// Gradual transitions.
+    transitions: Vec<Blend>,
     /// Times of slide changes, in milliseconds.
     slides: Vec<i64>,
     clips: Vec<ClipRange>,
@@ -115,6 +119,7 @@ fn segment(args: &SegmentArgs) -> anyhow::Result<Report> {
         frames: summary.frames,
         duration_ms: summary.duration_ms,
         cuts: segmenter.cuts().iter().map(|cut| cut.0).collect(),
+        transitions: segmenter.transitions().to_vec(),
         slides: segmenter.slide_changes().to_vec(),
         clips,
         warnings: summary.warnings,
