@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use reprise_encoders::EncodeError;
 use reprise_encoders::speech::{
-    ActivityOptions, Energy, FinishedWindow, Listener, Outcome, ResumePoint, SpeechDetector, Summary,
+    ActivityOptions, Energy, FinishedWindow, Listener, Outcome, ResumePoint, Silero, SpeechDetector, Summary,
     TranscribeError, Transcription,
 };
 use reprise_encoders::transcriber::{
@@ -139,10 +139,22 @@ impl Listener for Kept {
     }
 }
 
+/// Makes what finds speech; `None` hears everything.
+type Finds = fn() -> Option<Box<dyn SpeechDetector>>;
+
+fn by_loudness() -> Option<Box<dyn SpeechDetector>> {
+    Some(Box::<Energy>::default())
+}
+
+fn by_silero() -> Option<Box<dyn SpeechDetector>> {
+    let weights = Path::new(env!("CARGO_MANIFEST_DIR")).join("parity/data/silero/model.safetensors");
+    Some(Box::new(Silero::open(&weights).unwrap()))
+}
+
 /// How a file is heard.
 struct Run<'a> {
     path: &'a Path,
-    skips_silence: bool,
+    detector: Finds,
     windows_at_once: usize,
     resume: ResumePoint,
     kept: Kept,
@@ -152,7 +164,7 @@ impl Run<'_> {
     fn of(path: &Path) -> Run<'_> {
         Run {
             path,
-            skips_silence: true,
+            detector: by_loudness,
             windows_at_once: 1,
             resume: ResumePoint::default(),
             kept: Kept::default(),
@@ -165,7 +177,7 @@ impl Run<'_> {
         let transcription = Transcription {
             path: self.path,
             options: &TranscribeOptions { with_text_before, ..TranscribeOptions::default() },
-            detector: self.skips_silence.then(|| Box::<Energy>::default() as Box<dyn SpeechDetector>),
+            detector: (self.detector)(),
             activity: ActivityOptions::default(),
             limits: &Limits::default(),
         };
@@ -343,8 +355,10 @@ fn an_hour_of_silence_is_done_with_nothing_found() {
 #[test]
 fn a_transcription_goes_on_where_it_stopped() {
     let (_folder, path) = LONG.render("long.wav");
-    for (skips_silence, windows_at_once) in [(true, 1), (true, 4), (false, 1), (false, 3)] {
-        let run = || Run { skips_silence, windows_at_once, ..Run::of(&path) };
+    let cases: [(Finds, usize); 6] =
+        [(by_loudness, 1), (by_loudness, 4), (|| None, 1), (|| None, 3), (by_silero, 1), (by_silero, 4)];
+    for (detector, windows_at_once) in cases {
+        let run = || Run { detector, windows_at_once, ..Run::of(&path) };
         let (outcome, whole, _) = run().go();
         let Ok(Outcome::Done(summary)) = outcome else { panic!("{outcome:?}") };
         for (at, window) in whole.iter().enumerate() {

@@ -67,6 +67,22 @@ fn a_film_is_written_down_in_every_form_and_twice_the_same() {
 }
 
 #[test]
+fn a_voice_activity_detector_says_what_is_written_down() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = noisy(folder.path(), "noisy.mp4");
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("parity/data");
+    let [silero, other] = ["silero", "whisper"].map(|it| data.join(it).join("model.safetensors"));
+    let path = file.to_str().unwrap();
+    let by = |more: &[&str]| prints(&[&[path, "--json"], more].concat());
+    let marked = by(&["--vad", silero.to_str().unwrap()]);
+    assert!(marked != by(&[]) && marked != by(&["--with-silence"]), "{marked}");
+    let model = data.join("whisper");
+    let arguments =
+        ["transcribe", path, "--transcribe", model.to_str().unwrap(), "--vad", other.to_str().unwrap()];
+    complains(&arguments, "no tensor stft_conv.weight");
+}
+
+#[test]
 fn english_is_compared_by_what_it_says() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {

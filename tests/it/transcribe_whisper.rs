@@ -132,7 +132,9 @@ async fn a_crash_loses_no_window_and_changes_no_word() {
     let Some(speech) = test_data(SPEECH) else { return };
     let folder = tempfile::tempdir().unwrap();
     let film = film(&speech, folder.path());
-    let server = serve(folder.path(), &[]);
+    let weights = Path::new(env!("CARGO_MANIFEST_DIR")).join("parity/data/silero/model.safetensors");
+    let detector = ["--vad", weights.to_str().unwrap()];
+    let server = serve(folder.path(), &detector);
     let video = server.ingest(&film).await;
     let deadline = Instant::now() + PATIENCE;
     // Some windows are stored; it does not matter how many.
@@ -141,8 +143,8 @@ async fn a_crash_loses_no_window_and_changes_no_word() {
         tokio::task::yield_now().await;
     }
     server.kill();
-    let server = serve(folder.path(), &[]);
+    let server = serve(folder.path(), &detector);
     ends(&server, &job(&server, &video).await).await;
     let made = track(&server, &video).await;
-    assert_eq!(srt(&server, &made).await, written(&film, &["--srt"]));
+    assert_eq!(srt(&server, &made).await, written(&film, &[&["--srt"][..], &detector].concat()));
 }

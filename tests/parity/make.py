@@ -25,6 +25,7 @@ import open_clip_siglip
 import openai_archive
 import sentence
 import siglip
+import silero
 import video_clip_xl
 import whisper
 from two_towers import picture
@@ -49,6 +50,7 @@ PARTS = {
     "covr": (["covr"], lambda: covr.write_all(DATA, picture, word_piece, byte_level)),
     "sentence": (["sentence"], lambda: sentence.write_all(DATA, word_piece)),
     "whisper": (["whisper", "whisper-en"], lambda: whisper.write_all(DATA)),
+    "silero": (["silero"], lambda: silero.write(DATA / "silero")),
     "tiny": ([], lambda: TINY.write_text(byte_level(1000, specials_last=False).to_str())),
 }
 

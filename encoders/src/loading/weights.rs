@@ -62,8 +62,8 @@ impl Weights {
         Weights { tensors, digest, placement, taken: Mutex::default() }
     }
 
-    /// Reads all floating-point tensors of `files`. Names in `.pth`, `.pt`, `.ckpt` or `.bin` are PyTorch files or
-    /// TorchScript archives, others safetensors. The same tensors give the same digest in either format.
+    /// Reads all floating-point tensors of `files`. Names in `.pth`, `.pt`, `.ckpt`, `.bin` or `.jit` are PyTorch
+    /// files or TorchScript archives, others safetensors. The same tensors give the same digest in either format.
     ///
     /// # Errors
     /// [`LoadError::BadFile`] for unreadable files.
@@ -224,7 +224,7 @@ pub(crate) fn is_torchscript(path: &Path) -> bool {
 }
 
 /// File name endings of PyTorch's formats.
-const PICKLED: [&str; 4] = ["pth", "pt", "ckpt", "bin"];
+const PICKLED: [&str; 5] = ["pth", "pt", "ckpt", "bin", "jit"];
 
 fn read_file(path: &Path) -> Result<Vec<(String, Stored, [u8; 32])>, LoadError> {
     let extension = path.extension().map(|extension| extension.to_ascii_lowercase());

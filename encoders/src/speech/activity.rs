@@ -1,12 +1,17 @@
 //! Marks where somebody speaks, frame by frame, with hysteresis.
 
+use crate::EncodeError;
+
 /// Samples of a frame: 32 ms.
 pub const FRAME: usize = 512;
 
 /// Hears frames one after the other and says how surely each holds speech. What it heard 20 s ago no longer matters.
 pub trait SpeechDetector: Send {
-    /// How surely the next frame of [`FRAME`] samples holds speech, 0 to 1.
-    fn speech(&mut self, frame: &[f32]) -> f32;
+    /// How surely each of the next frames holds speech, 0 to 1. `samples`: 16 kHz, whole frames of [`FRAME`] samples.
+    ///
+    /// # Errors
+    /// [`EncodeError::Failed`] if a model failed.
+    fn speech(&mut self, samples: &[f32]) -> Result<Vec<f32>, EncodeError>;
 
     /// Forgets everything that it heard.
     fn reset(&mut self);
@@ -45,9 +50,13 @@ impl Activity {
         Activity { detector, options, is_speech: false }
     }
 
-    /// Whether the next frame belongs to speech.
-    pub(super) fn next(&mut self, frame: &[f32]) -> bool {
-        let mark = self.detector.speech(frame);
+    /// Whether each of the next frames belongs to speech.
+    pub(super) fn next(&mut self, samples: &[f32]) -> Result<Vec<bool>, EncodeError> {
+        let marks = self.detector.speech(samples)?;
+        Ok(marks.into_iter().map(|mark| self.is_speech(mark)).collect())
+    }
+
+    fn is_speech(&mut self, mark: f32) -> bool {
         let least = if self.is_speech { self.options.ends } else { self.options.begins };
         self.is_speech = mark >= least;
         self.is_speech
@@ -65,8 +74,8 @@ mod tests {
     struct Given(Vec<f32>);
 
     impl SpeechDetector for Given {
-        fn speech(&mut self, _: &[f32]) -> f32 {
-            self.0.remove(0)
+        fn speech(&mut self, samples: &[f32]) -> Result<Vec<f32>, EncodeError> {
+            Ok(self.0.drain(..samples.len() / FRAME).collect())
         }
 
         fn reset(&mut self) {}
@@ -75,9 +84,10 @@ mod tests {
     #[test]
     fn speech_ends_lower_than_it_begins() {
         let marks = vec![0.4, 0.5, 0.4, 0.36, 0.34, 0.45, 0.9];
-        let frames = marks.len();
+        let sound = vec![0.0; marks.len() * FRAME];
         let mut activity = Activity::new(Box::new(Given(marks)), ActivityOptions::default());
-        let heard: Vec<bool> = (0..frames).map(|_| activity.next(&[0.0; FRAME])).collect();
+        let (first, rest) = sound.split_at(3 * FRAME);
+        let heard = [activity.next(first).unwrap(), activity.next(rest).unwrap()].concat();
         assert_eq!(heard, [false, true, true, true, false, false, true]);
     }
 }

@@ -1,6 +1,7 @@
 //! Sound that is read ahead of the windows, with the frames in which somebody speaks.
 
 use super::activity::{Activity, FRAME};
+use super::transcription::TranscribeError;
 use crate::video::VideoError;
 use crate::video::audio::AudioReader;
 
@@ -64,39 +65,36 @@ impl Ahead {
     }
 
     /// Reads until at least `count` samples are kept, to the end of a frame, or until the sound ends.
-    pub(super) fn fill(&mut self, count: usize) -> Result<(), VideoError> {
+    pub(super) fn fill(&mut self, count: usize) -> Result<(), TranscribeError> {
         if self.is_over || self.samples.len() >= count {
             return Ok(());
         }
         let wanted = (count - self.samples.len()).next_multiple_of(FRAME);
         self.is_over = self.reader.read(&mut self.samples, wanted)? < wanted;
-        self.mark();
-        Ok(())
+        self.mark()
     }
 
     /// Lets the detector hear the sound before place `at`, so that it marks what follows as if it had heard everything.
-    pub(super) fn warm_up(&mut self, at: i64) -> Result<(), VideoError> {
+    pub(super) fn warm_up(&mut self, at: i64) -> Result<(), TranscribeError> {
         self.fill((at - self.first).max(0) as usize)?;
         self.drop_before(at);
         Ok(())
     }
 
     /// Marks the frames that are read whole, and at the end the last one.
-    fn mark(&mut self) {
-        let Some(activity) = &mut self.activity else { return };
-        loop {
-            let next = self.frames_first + (self.frames.len() * FRAME) as i64;
-            let from = (next - self.first).max(0) as usize;
-            match self.samples.get(from..from + FRAME) {
-                Some(frame) => self.frames.push(activity.next(frame)),
-                None if self.is_over && from < self.samples.len() => {
-                    let mut frame = self.samples[from..].to_vec();
-                    frame.resize(FRAME, 0.0);
-                    self.frames.push(activity.next(&frame));
-                }
-                None => return,
-            }
+    fn mark(&mut self) -> Result<(), TranscribeError> {
+        let Some(activity) = &mut self.activity else { return Ok(()) };
+        let next = self.frames_first + (self.frames.len() * FRAME) as i64;
+        let from = ((next - self.first).max(0) as usize).min(self.samples.len());
+        let rest = &self.samples[from..];
+        let (whole, cut) = rest.split_at(rest.len() - rest.len() % FRAME);
+        self.frames.extend(activity.next(whole)?);
+        if self.is_over && !cut.is_empty() {
+            let mut last = cut.to_vec();
+            last.resize(FRAME, 0.0);
+            self.frames.extend(activity.next(&last)?);
         }
+        Ok(())
     }
 
     /// The samples of a window.

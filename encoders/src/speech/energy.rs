@@ -1,6 +1,7 @@
 //! Speech by loudness: frames that are louder than the quietest of the last seconds.
 
-use super::activity::SpeechDetector;
+use super::activity::{FRAME, SpeechDetector};
+use crate::EncodeError;
 
 /// How much louder than the floor speech is, in dB.
 const ABOVE_FLOOR: f32 = 9.0;
@@ -32,12 +33,8 @@ impl Default for Energy {
 }
 
 impl SpeechDetector for Energy {
-    fn speech(&mut self, frame: &[f32]) -> f32 {
-        let loudness = self.loudness(frame);
-        self.floor = loudness.min(self.floor + RISE).clamp(LOWEST, HIGHEST);
-        let threshold = self.floor + ABOVE_FLOOR;
-        // A mark of 0.5 at the threshold, 0.35 at its lower edge.
-        (0.5 + (loudness - threshold) * 0.15 / HYSTERESIS).clamp(0.0, 1.0)
+    fn speech(&mut self, samples: &[f32]) -> Result<Vec<f32>, EncodeError> {
+        Ok(samples.chunks_exact(FRAME).map(|frame| self.mark(frame)).collect())
     }
 
     fn reset(&mut self) {
@@ -46,6 +43,14 @@ impl SpeechDetector for Energy {
 }
 
 impl Energy {
+    fn mark(&mut self, frame: &[f32]) -> f32 {
+        let loudness = self.loudness(frame);
+        self.floor = loudness.min(self.floor + RISE).clamp(LOWEST, HIGHEST);
+        let threshold = self.floor + ABOVE_FLOOR;
+        // A mark of 0.5 at the threshold, 0.35 at its lower edge.
+        (0.5 + (loudness - threshold) * 0.15 / HYSTERESIS).clamp(0.0, 1.0)
+    }
+
     /// dB of full scale, after a filter that takes away hum and a constant.
     fn loudness(&mut self, frame: &[f32]) -> f32 {
         let mut sum = 0.0;
@@ -62,7 +67,7 @@ impl Energy {
 
 #[cfg(test)]
 mod tests {
-    use super::super::activity::{Activity, ActivityOptions, FRAME};
+    use super::super::activity::{Activity, ActivityOptions};
     use super::*;
 
     /// Noise in parts of (level in dB, seconds), and whether most of each part is speech.
@@ -77,11 +82,9 @@ mod tests {
         for ((level, seconds), is_speech) in parts.iter().zip(expected) {
             let frames = (seconds * 16_000.0 / FRAME as f32) as usize;
             let scale = 10_f32.powf((level - 12.0) / 20.0);
-            let speech = (0..frames).filter(|_| {
-                let frame: Vec<f32> = (0..FRAME).map(|_| noise() * scale).collect();
-                activity.next(&frame)
-            });
-            let share = speech.count() as f32 / frames as f32;
+            let sound: Vec<f32> = (0..frames * FRAME).map(|_| noise() * scale).collect();
+            let speech = activity.next(&sound).unwrap();
+            let share = speech.iter().filter(|it| **it).count() as f32 / frames as f32;
             assert_eq!(share > 0.5, *is_speech, "{level} dB: {share}");
             assert!(!(0.1..0.9).contains(&share), "{level} dB: {share}");
         }

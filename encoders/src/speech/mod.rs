@@ -3,10 +3,14 @@
 mod activity;
 mod ahead;
 mod energy;
+mod silero;
+#[cfg(test)]
+pub(crate) mod synthetic;
 mod transcription;
 
 pub use activity::{ActivityOptions, FRAME, SpeechDetector};
 pub use energy::Energy;
+pub use silero::Silero;
 pub use transcription::{
     FinishedWindow, Listener, Outcome, ResumePoint, Summary, TranscribeError, Transcription,
 };

@@ -163,7 +163,7 @@ impl Transcription<'_> {
     }
 
     /// Opens the sound at the end of `before`, the sound that is done. The detector hears the last of it again.
-    fn ahead(&mut self, stream: &AudioStream, before: Span) -> Result<Ahead, VideoError> {
+    fn ahead(&mut self, stream: &AudioStream, before: Span) -> Result<Ahead, TranscribeError> {
         let activity = self.detector.take().map(|detector| Activity::new(detector, self.activity));
         let warm_up = if activity.is_some() { WARM_UP } else { 0 };
         let opened = frame_start((before.last - warm_up).max(before.first));

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use clap::{ArgGroup, Args};
 use reprise_encoders::ModelName;
 use reprise_encoders::speech::{
-    ActivityOptions, Energy, FinishedWindow, Listener, Outcome, ResumePoint, SpeechDetector, Summary,
+    ActivityOptions, Energy, FinishedWindow, Listener, Outcome, ResumePoint, Silero, SpeechDetector, Summary,
     Transcription,
 };
 use reprise_encoders::transcriber::{SpokenSegment, TranscribeOptions, Transcriber, TranscriberDescription};
@@ -42,6 +42,10 @@ pub(crate) struct TranscribeArgs {
     /// Hears silence too
     #[arg(long)]
     with_silence: bool,
+    /// Silero's voice activity detector (silero_vad.jit): what it takes for silence, music or noise is not transcribed.
+    /// Without it only what is quiet is skipped
+    #[arg(long, env = "REPRISE_VAD", value_name = "FILE", conflicts_with = "with_silence")]
+    vad: Option<PathBuf>,
     /// Prints one JSON object a file, with the times of words if the model knows them
     #[arg(long)]
     json: bool,
@@ -92,8 +96,10 @@ impl TranscribeArgs {
         }
         let mut model = self.compute.load_transcriber(&self.transcribe)?;
         model.check(&self.options())?;
+        let silero = self.vad.as_deref().map(open_silero).transpose()?;
         for file in &self.files {
-            let transcript = self.transcript(file, model.as_mut());
+            let detector = self.detector(silero.as_ref());
+            let transcript = self.transcript(file, model.as_mut(), detector);
             let transcript = transcript.with_context(|| file.display().to_string())?;
             self.print(&transcript)?;
         }
@@ -110,17 +116,26 @@ impl TranscribeArgs {
         }
     }
 
+    fn detector(&self, silero: Option<&Silero>) -> Option<Box<dyn SpeechDetector>> {
+        match silero {
+            _ if self.with_silence => None,
+            Some(silero) => Some(Box::new(silero.clone())),
+            None => Some(Box::<Energy>::default()),
+        }
+    }
+
     fn transcript<'a>(
         &self,
         file: &'a Path,
         model: &'a mut dyn Transcriber,
+        detector: Option<Box<dyn SpeechDetector>>,
     ) -> anyhow::Result<Transcript<'a>> {
         let limits = Limits::default();
         let options = self.options();
         let transcription = Transcription {
             path: file,
             options: &options,
-            detector: (!self.with_silence).then(|| Box::<Energy>::default() as Box<dyn SpeechDetector>),
+            detector,
             activity: ActivityOptions::default(),
             limits: &limits,
         };
@@ -169,6 +184,10 @@ impl TranscribeArgs {
         let file = folder.join(name).with_added_extension(ending);
         std::fs::write(&file, text).with_context(|| file.display().to_string())
     }
+}
+
+fn open_silero(file: &Path) -> anyhow::Result<Silero> {
+    Silero::open(file).with_context(|| format!("--vad {}", file.display()))
 }
 
 /// Where the file's own clock starts on the container's.

@@ -1,5 +1,6 @@
 //! Settings for speech to text.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -27,6 +28,10 @@ pub struct SpeechArgs {
     /// Longest request to the service, in seconds; each has at most two minutes of sound
     #[arg(long, env = "REPRISE_TRANSCRIBE_SECONDS", value_name = "SECONDS", default_value_t = 600.0, value_parser = positive_seconds)]
     pub transcribe_seconds: f64,
+    /// Silero's voice activity detector (silero_vad.jit): what it takes for silence, music or noise is not transcribed.
+    /// Without it only what is quiet is skipped
+    #[arg(long, env = "REPRISE_VAD", value_name = "FILE")]
+    pub vad: Option<PathBuf>,
     /// Videos whose speech this process writes down at once, beside the ingest jobs; a model of this process takes one at a
     /// time; 0: it leaves them to other processes
     #[arg(long, env = "REPRISE_TRANSCRIPTIONS_AT_ONCE", default_value_t = 1)]

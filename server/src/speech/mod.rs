@@ -2,8 +2,10 @@
 
 mod service;
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use reprise_encoders::speech::{Energy, Silero, SpeechDetector};
 use reprise_encoders::transcriber::{Transcriber, TranscriberDescription};
 use reprise_encoders::{LoadError, ModelName};
 
@@ -14,6 +16,8 @@ use service::{Service, Settings, WrongService};
 pub struct Speech {
     engine: Engine,
     description: TranscriberDescription,
+    /// Silero's detector, if its file was given.
+    silero: Option<Silero>,
 }
 
 enum Engine {
@@ -37,6 +41,15 @@ pub enum SpeechError {
     /// Loading panicked. This is a defect of the service.
     #[error("--transcribe {0}: loading panicked")]
     Panicked(String),
+    /// The voice activity detector did not load.
+    #[error("--vad {file}: {error}")]
+    Vad {
+        /// The file.
+        file: PathBuf,
+        /// The reason.
+        #[source]
+        error: LoadError,
+    },
     /// The address of the service can't be used.
     #[error("--transcribe-url {0}")]
     Service(#[from] WrongService),
@@ -48,29 +61,30 @@ impl Speech {
     /// # Errors
     /// See [`SpeechError`]. A service is not asked: it may start later.
     pub async fn open(config: &Config) -> Result<Option<Speech>, SpeechError> {
-        if let Some(model) = &config.speech.transcribe {
-            return Ok(Some(Speech::load(model.clone(), config).await?));
-        }
-        let Some(settings) = Settings::of(&config.speech)? else { return Ok(None) };
-        tracing::info!(host = settings.host(), model = settings.model, "speech is sent to a service");
-        let service = Box::new(Service::new(settings));
-        let description = service.description().clone();
-        Ok(Some(Speech { engine: Engine::Service(service), description }))
-    }
-
-    async fn load(model: ModelName, config: &Config) -> Result<Speech, SpeechError> {
-        let (options, name) = (config.load_options(), model.to_string());
-        let load = move || reprise_encoders::load_transcriber(&model, &options);
-        let loaded = tokio::task::spawn_blocking(load).await;
-        let loaded = loaded.map_err(|_| SpeechError::Panicked(name.clone()))?;
-        let transcriber = loaded.map_err(|error| SpeechError::Load { model: name, error })?;
-        let description = transcriber.description().clone();
-        Ok(Speech { engine: Engine::Model(Arc::new(Mutex::new(transcriber))), description })
+        let (engine, description) = if let Some(model) = &config.speech.transcribe {
+            load(model.clone(), config).await?
+        } else {
+            let Some(settings) = Settings::of(&config.speech)? else { return Ok(None) };
+            tracing::info!(host = settings.host(), model = settings.model, "speech is sent to a service");
+            let service = Box::new(Service::new(settings));
+            let description = service.description().clone();
+            (Engine::Service(service), description)
+        };
+        let silero = config.speech.vad.as_deref().map(open_silero).transpose()?;
+        Ok(Some(Speech { engine, description, silero }))
     }
 
     /// What it is.
     pub fn description(&self) -> &TranscriberDescription {
         &self.description
+    }
+
+    /// Finds speech in one video: by Silero's network if its file was given, else by loudness.
+    pub fn detector(&self) -> Box<dyn SpeechDetector> {
+        match &self.silero {
+            Some(silero) => Box::new(silero.clone()),
+            None => Box::<Energy>::default(),
+        }
     }
 
     /// Whether it works on this machine, beside searches.
@@ -92,6 +106,20 @@ impl Speech {
             Engine::Service(service) => work(&mut *service.clone()),
         }
     }
+}
+
+async fn load(model: ModelName, config: &Config) -> Result<(Engine, TranscriberDescription), SpeechError> {
+    let (options, name) = (config.load_options(), model.to_string());
+    let load = move || reprise_encoders::load_transcriber(&model, &options);
+    let loaded = tokio::task::spawn_blocking(load).await;
+    let loaded = loaded.map_err(|_| SpeechError::Panicked(name.clone()))?;
+    let transcriber = loaded.map_err(|error| SpeechError::Load { model: name, error })?;
+    let description = transcriber.description().clone();
+    Ok((Engine::Model(Arc::new(Mutex::new(transcriber))), description))
+}
+
+fn open_silero(file: &Path) -> Result<Silero, SpeechError> {
+    Silero::open(file).map_err(|error| SpeechError::Vad { file: file.to_owned(), error })
 }
 
 /// The part of a tag that models know: `en` of `en-GB`.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use reprise_encoders::speech::{
-    ActivityOptions, Energy, FinishedWindow, Listener, Outcome, ResumePoint, Summary, Transcription,
+    ActivityOptions, FinishedWindow, Listener, Outcome, ResumePoint, Summary, Transcription,
 };
 use reprise_encoders::transcriber::TranscribeOptions;
 use tokio::sync::mpsc;
@@ -207,7 +207,7 @@ impl Ears {
             let transcription = Transcription {
                 path: &self.path,
                 options: &self.options,
-                detector: Some(Box::new(Energy::default())),
+                detector: Some(self.speech.detector()),
                 activity: ActivityOptions::default(),
                 limits: &limits,
             };

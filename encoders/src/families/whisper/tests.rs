@@ -16,13 +16,13 @@ use super::transcriber::{WhisperTranscriber, Written};
 use super::words::words;
 use crate::device::{Placement, Precision};
 use crate::loading::{LoadError, ModelFiles, ModelName};
+use crate::speech::synthetic::{ALL, sound};
 use crate::transcriber::{SpeechWindow, TranscribeOptions, Transcriber, TranscriberState};
 
 /// Largest accepted difference of values.
 const TOLERANCE: f32 = 1e-4;
 /// Samples of the windows.
 const WINDOW: usize = 8 * 16_000;
-const ALL: usize = 600 * 16_000;
 /// The models.
 const NAMES: [&str; 2] = ["whisper", "whisper-en"];
 
@@ -114,22 +114,6 @@ fn each(check: impl Fn(&Fixture)) {
             tensors: candle_core::safetensors::load(tensors, &Device::Cpu).unwrap(),
         });
     }
-}
-
-/// The sound of the fixtures: noise and square waves.
-fn sound(first: usize, count: usize) -> Vec<f32> {
-    let sample = |at: usize| {
-        let mut x = (at as u32).wrapping_mul(2_654_435_761);
-        x ^= x >> 16;
-        x = x.wrapping_mul(2_246_822_519);
-        x ^= x >> 13;
-        let noise = f64::from(x >> 8) / f64::from(1 << 23) - 1.0;
-        let part = at / 2000;
-        let (level, tone) = ((part * 7919 % 11) as f64 / 32.0, (part * 31 % 7) as f64 / 32.0);
-        let square = 1.0 - 2.0 * (at / (10 + part * 104_729 % 90) % 2) as f64;
-        (level * noise + tone * square) as f32
-    };
-    (first..(first + count).min(ALL)).map(sample).collect()
 }
 
 #[track_caller]
