@@ -1,19 +1,30 @@
-"""Tries a sample of cargo-mutants' mutants with one build: mutants.py PACKAGE N SEED FILES..., in a tree that it may change.
+"""Tries a sample of cargo-mutants' mutants with one build, in a tree that it may change:
+
+    mutants.py [--then FOLDER=FILTERS]... PACKAGE N SEED FILES...
+
+First with the package's unit tests. With `--then` those that survive are built into the server too, and the integration tests
+that match a filter (several are separated by commas) of their folder run against it. The last line counts; a mutant is
+caught if any test fails.
 
 A build for each mutant would take hours. So each mutated function gets all its bodies: `if is_mutant(7) { mutated } else
 { body }`. The variable MUTANT chooses one when the tests run. Functions with `impl` in their result and `const` ones are left
 out, because all their bodies would need one type, or no variable.
 """
 
+import argparse
 import collections
 import json
+import multiprocessing.pool
 import os
 import pathlib
 import random
 import re
 import resource
+import signal
 import subprocess
 import sys
+import threading
+import time
 
 HELPER = """#![allow(warnings, arithmetic_overflow, unconditional_panic, unsafe_code)]
 #[doc(hidden)]
@@ -26,6 +37,8 @@ pub fn is_mutant(number: u32) -> bool {
 SETTINGS = {"PROPTEST_DISABLE_FAILURE_PERSISTENCE": "true"}
 # A mutant may fill the memory.
 MOST_MEMORY = 8 << 30
+# Mutants that are tried at once.
+AT_ONCE = 4
 
 
 def listed(package, files):
@@ -106,8 +119,8 @@ def refused(messages):
     return numbers
 
 
-def build(package, mutants):
-    """Builds the tests with all mutants (number, mutant) that compile. Returns the binary and the mutants' numbers."""
+def build(package, mutants, commands):
+    """Builds `commands` with all mutants (number, mutant) that compile. Returns the binaries and the mutants' numbers."""
     left = dict(mutants)
     while True:
         subprocess.run(["git", "checkout", "--quiet", "--", "."], check=True)
@@ -116,61 +129,117 @@ def build(package, mutants):
             files[mutant["file"]].append((number, mutant))
         written = [number for file, of_file in files.items() for number in mutate(pathlib.Path(file), of_file)]
         add_helper(pathlib.Path(package.removeprefix("reprise-"), "src/lib.rs"))
-        command = ["cargo", "test", f"--package={package}", "--lib", "--no-run", "--message-format=json"]
-        built = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-        messages = [json.loads(line) for line in built.stdout.splitlines() if line.startswith("{")]
-        if built.returncode == 0:
-            return [it["executable"] for it in messages if it.get("executable")][-1], written
+        binaries = []
+        for command in commands:
+            built = subprocess.run([*command, "--message-format=json"], stdout=subprocess.PIPE, text=True, check=False)
+            messages = [json.loads(line) for line in built.stdout.splitlines() if line.startswith("{")]
+            if built.returncode != 0:
+                break
+            binaries.append([it["executable"] for it in messages if it.get("executable")][-1])
+        else:
+            return binaries, written
         gone = refused(messages) & left.keys()
         if not gone:
             sys.exit("mutants: the build fails, and not because of a mutant")
         left = {number: mutant for number, mutant in left.items() if number not in gone}
 
 
-def run(binary, folder, number, seconds):
-    """Runs the tests with a mutant; returns the first test that fails, or `None`, and the seconds of CPU time."""
+class Tests:
+    """Tests that run with a mutant."""
 
-    def limit():
+    def __init__(self, binary, folder, more, filters):
+        self.binary, self.folder = binary, folder
+        self.environment = {**os.environ, **SETTINGS, **more}
+        # What the tests of a mutated file match; nothing for all tests.
+        self.filters = filters
+        self.most_seconds = 3600
+
+    def limit(self):
+        os.setsid()
         resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        resource.setrlimit(resource.RLIMIT_CPU, (self.most_seconds, self.most_seconds))
 
-    def used():
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return usage.ru_utime + usage.ru_stime
+    def run(self, number, filters):
+        """Returns the first test that fails with a mutant, or `None`, and the seconds of CPU time."""
+        tests = subprocess.Popen(
+            [self.binary, *filters], cwd=self.folder, env={**self.environment, "MUTANT": str(number)}, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True, errors="replace", preexec_fn=self.limit,
+        )  # fmt: skip
+        # A server may wait for ever.
+        late = threading.Timer(self.most_seconds, os.killpg, (tests.pid, signal.SIGKILL))
+        late.start()
+        failed = "the end of the process"
+        for line in tests.stdout:
+            if line.startswith("test ") and line.rstrip().endswith("FAILED"):
+                failed = line.split()[1]
+                os.killpg(tests.pid, signal.SIGKILL)
+                break
+            if line.startswith("test result: ok"):
+                failed = None
+        _, _, used = os.wait4(tests.pid, 0)
+        tests.returncode = 0
+        late.cancel()
+        return failed, used.ru_utime + used.ru_stime
 
-    before = used()
-    tests = subprocess.Popen(
-        [binary], cwd=folder, env={**os.environ, **SETTINGS, "MUTANT": str(number)}, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, text=True, errors="replace", preexec_fn=limit,
-    )
-    failed = "the end of the process"
-    for line in tests.stdout:
-        if line.startswith("test ") and line.rstrip().endswith("FAILED"):
-            failed = line.split()[1]
-            tests.kill()
-            break
-        if line.startswith("test result: ok"):
-            failed = None
-    tests.wait()
-    return failed, used() - before
+    def survivors(self, numbers, mutants):
+        """The mutants that no test notices. Tries some at once, because tests also wait."""
+        began = time.monotonic()
+        failed, seconds = self.run(0, sorted({it for of_folder in self.filters.values() for it in of_folder}))
+        if failed:
+            sys.exit(f"mutants: {failed} fails without any mutant")
+        self.most_seconds = int(10 * max(seconds, time.monotonic() - began)) + 5
+        left = []
+
+        def try_one(number):
+            file = mutants[number]["file"]
+            failed, _ = self.run(number, next((it for folder, it in self.filters.items() if file.startswith(folder)), []))
+            print(f"{'caught by ' + failed if failed else 'not caught'}: {mutants[number]['name']}", flush=True)
+            if failed is None:
+                left.append(number)
+
+        with multiprocessing.pool.ThreadPool(AT_ONCE) as pool:
+            pool.map(try_one, numbers, chunksize=1)
+        return sorted(left)
+
+
+def unit_tests(package, mutants):
+    """The unit tests, and the mutants that compile."""
+    command = ["cargo", "test", f"--package={package}", "--lib", "--no-run"]
+    [binary], viable = build(package, mutants.items(), [command])
+    return Tests(binary, package.removeprefix("reprise-"), {}, {}), viable
+
+
+def integration_tests(package, mutants, filters):
+    """The integration tests, and a server with the mutants."""
+    # With the features that the tests expect: those of the whole workspace.
+    server = ["cargo", "build", "--workspace", "--bin=reprise"]
+    tests = ["cargo", "test", "--workspace", "--test=it", "--no-run"]
+    [server, tests], _ = build(package, mutants.items(), [server, tests])
+    return Tests(tests, "tests", {"REPRISE_BIN": server}, filters)
 
 
 def main():
-    package, count, seed, *files = sys.argv[1:]
-    known = listed(package, files)
-    names = random.Random(int(seed)).sample(sorted(known), min(int(count), len(known)))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--then", action="append", default=[], metavar="FOLDER=FILTERS")
+    parser.add_argument("package")
+    parser.add_argument("count", type=int)
+    parser.add_argument("seed", type=int)
+    parser.add_argument("files", nargs="+")
+    args = parser.parse_args()
+    known = listed(args.package, args.files)
+    names = random.Random(args.seed).sample(sorted(known), min(args.count, len(known)))
     mutants = {number: known[name] for number, name in enumerate(names, 1)}
-    binary, viable = build(package, mutants)
-    folder = package.removeprefix("reprise-")
-    failed, seconds = run(binary, folder, 0, 3600)
-    if failed:
-        sys.exit(f"mutants: {failed} fails without any mutant")
-    caught = 0
-    for number in sorted(viable):
-        failed, _ = run(binary, folder, number, int(10 * seconds) + 5)
-        caught += failed is not None
-        print(f"{'caught by ' + failed if failed else 'SURVIVED'}: {mutants[number]['name']}", flush=True)
-    print(f"{len(names)} of {len(known)} mutants tried, {len(viable)} viable, {caught} caught")
+    tests, viable = unit_tests(args.package, mutants)
+    left = tests.survivors(viable, mutants)
+    if args.then and left:
+        print(f"{len(viable)} viable mutants, of which unit tests catch {len(viable) - len(left)}", flush=True)
+        filters = {folder: filters.split(",") for folder, _, filters in (it.partition("=") for it in args.then)}
+        tests = integration_tests(args.package, {number: mutants[number] for number in left}, filters)
+        left = tests.survivors(left, mutants)
+    for number in left:
+        print(f"SURVIVED: {mutants[number]['name']}")
+    print(f"{len(names)} of {len(known)} mutants tried, {len(viable)} viable, {len(viable) - len(left)} caught")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Breaks the code of an area at N places, one at a time, and runs its crate's unit tests: scripts/mutants.sh AREA [N] [SEED].
+# Breaks the code of an area at N places, one at a time, and runs its crate's unit tests; for the server's areas also the
+# integration tests that search, list and run jobs: scripts/mutants.sh AREA [N] [SEED].
 # A mutant that survives is a change that no test noticed. The same SEED picks the same mutants of the same code.
 # Tries the last commit, in a tree of its own whose build later runs use again.
 set -euo pipefail
@@ -13,11 +14,23 @@ case ${1:-} in
       server/src/access/token.rs server/src/storage/features.rs)
     ;;
   search | jobs | vectors) package=reprise-server; files=("server/src/$1/**") ;;
+  server) package=reprise-server; files=(server/src/{search,jobs,vectors,catalog/filter}/'**') ;;
   media)
     package=reprise-encoders
     files=(encoders/src/video/{nut,answer,clock,frame_rate,probe}.rs 'encoders/src/loading/**' 'encoders/src/families/*/config.rs')
     ;;
-  *) echo 'usage: scripts/mutants.sh index|parsers|search|jobs|vectors|media [N] [SEED]' >&2; exit 2 ;;
+  *) echo 'usage: scripts/mutants.sh index|parsers|search|jobs|vectors|server|media [N] [SEED]' >&2; exit 2 ;;
+esac
+then=()
+case $1 in
+  search | jobs | vectors | server)
+    then=(
+      --then=server/src/search=alerts,answers,embed_many,http_spaces,long_text,moments,search,standing
+      --then=server/src/jobs=activity,catalog::jobs,faults::jobs,ingest,transcribe
+      --then=server/src/vectors=engines,http_spaces,served_index,vector_index
+      --then=server/src/catalog/filter=answers,catalog::filters,catalog::visibility,http_library
+    )
+    ;;
 esac
 command -v cargo-mutants > /dev/null || { echo 'mutants: needs cargo-mutants: cargo install cargo-mutants' >&2; exit 1; }
 
@@ -32,4 +45,12 @@ else
   git worktree add --quiet --detach "$tree"
 fi
 cd "$tree"
-exec python3 "$script" "$package" "${2:-100}" "${3:-1}" "${files[@]}"
+# Not cargo's own folder: there the tree's crates would have the file names of ours.
+built=$CARGO_TARGET_DIR
+export CARGO_TARGET_DIR=$built/mutants/target
+if [ ${#then[@]} -gt 0 ]; then
+  REPRISE_TEST_ENGINES=${REPRISE_TEST_ENGINES:-$built/engines}
+  REPRISE_TEST_CONTRACT=${REPRISE_TEST_CONTRACT:-$built/contract}
+  export REPRISE_TEST_ENGINES REPRISE_TEST_CONTRACT
+fi
+exec python3 "$script" "${then[@]}" "$package" "${2:-100}" "${3:-1}" "${files[@]}"
