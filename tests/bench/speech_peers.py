@@ -1,5 +1,5 @@
 """Measures what an hour of speech costs on one thread of the CPU: reprise beside transformers' Whisper (PyTorch, eager,
-f32), on models of the published shapes.
+f32) and faster-whisper (CTranslate2, f32 and int8), on models of the published shapes.
 
     speech_peers.py REPRISE [tiny base small]
 
@@ -22,8 +22,11 @@ import time
 import wave
 
 os.environ["RAYON_NUM_THREADS"] = "1"
+os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
 
+import ctranslate2  # noqa: E402
+import faster_whisper  # noqa: E402
 import numpy  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
@@ -124,8 +127,28 @@ def of_transformers(model, extractor, samples, written):
     return time.process_time() - begun
 
 
+def converted(folder, kind):
+    """faster-whisper's model of a folder of transformers'."""
+    to = folder.with_name(kind)
+    converter = ctranslate2.converters.TransformersConverter(str(folder), copy_files=["tokenizer.json", "preprocessor_config.json"])
+    converter.convert(str(to), quantization=kind)
+    return faster_whisper.WhisperModel(str(to), device="cpu", compute_type=kind, cpu_threads=1, num_workers=1)
+
+
+def of_faster_whisper(model, samples, windows):
+    """CPU seconds of writing windows down, one after the other, greedily and once."""
+    begun = time.process_time()
+    segments, _ = model.transcribe(
+        samples, language="en", beam_size=1, temperature=0.0, condition_on_previous_text=False, compression_ratio_threshold=None,
+        log_prob_threshold=None, no_speech_threshold=None,
+    )  # fmt: skip
+    words = [len(it.text.split()) for it in segments]
+    assert words == [WRITTEN] * windows, words
+    return time.process_time() - begun
+
+
 def measured(program, name):
-    """Medians of CPU seconds per hour: transformers f32, reprise f32, reprise int8."""
+    """Medians of CPU seconds per hour: transformers f32, faster-whisper f32, reprise f32, faster-whisper int8, reprise int8."""
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         model, extractor, written = write_model(folder / "model", SHAPES[name])
@@ -133,15 +156,17 @@ def measured(program, name):
         for count, file in files.items():
             write_sound(file, sound(count))
         hour, costs = 3600 / ((LONG - SHORT) * SECONDS), []
+        faster = [converted(folder / "model", kind) for kind in ("float32", "int8")]
         of_transformers(model, extractor, sound(1), written)
+        for peer in faster:
+            of_faster_whisper(peer, sound(1), 1)
         for _ in range(ROUNDS):
-            peer = of_transformers(model, extractor, sound(LONG - SHORT), written)
-            ours = [
-                of_reprise(program, folder / "model", files[LONG], precision, LONG)
-                - of_reprise(program, folder / "model", files[SHORT], precision, SHORT)
-                for precision in ("f32", "int8")
-            ]
-            costs.append([it * hour for it in (peer, *ours)])
+            round = [of_transformers(model, extractor, sound(LONG - SHORT), written)]
+            for peer, precision in zip(faster, ("f32", "int8")):
+                round.append(of_faster_whisper(peer, sound(LONG - SHORT), LONG - SHORT))
+                whole = of_reprise(program, folder / "model", files[LONG], precision, LONG)
+                round.append(whole - of_reprise(program, folder / "model", files[SHORT], precision, SHORT))
+            costs.append([it * hour for it in round])
         return [statistics.median(column) for column in zip(*costs)]
 
 
@@ -152,17 +177,21 @@ def main():
     rows = []
     with torch.inference_mode():
         for name in names:
-            peer, full, small = measured(program, name)
-            rows.append(f"| {name} | {peer:.0f} | {full:.0f} | {peer / full:.2f} | {small:.0f} | {peer / small:.2f} |")
+            peer, fast, full, fast_int8, small = measured(program, name)
+            best = min(peer, fast)
+            rows.append(
+                f"| {name} | {peer:.0f} | {fast:.0f} | {full:.0f} | {best / full:.2f} | {fast_int8:.0f} | {small:.0f} | {fast_int8 / small:.2f} |"
+            )
             print(rows[-1], flush=True)
     table = "\n".join([
         MARKS[0],
         "",
         f"Measured {datetime.date.today()}, one thread, {WRITTEN} tokens of text a half minute; medians of {ROUNDS} rounds. "
-        f"transformers {transformers.__version__}, PyTorch {torch.__version__.split('+')[0]}.",
+        f"transformers {transformers.__version__}, PyTorch {torch.__version__.split('+')[0]}, faster-whisper {faster_whisper.__version__} "
+        f"with CTranslate2 {ctranslate2.__version__}. CPU seconds per hour of sound.",
         "",
-        "| shape | transformers f32, CPU s per hour of sound | reprise f32 | times as fast | reprise int8 | times as fast |",
-        "|---|---|---|---|---|---|",
+        "| shape | transformers f32 | faster-whisper f32 | reprise f32 | of the faster peer's speed | faster-whisper int8 | reprise int8 | of its speed |",
+        "|---|---|---|---|---|---|---|---|",
         *rows,
         "",
         MARKS[1],
