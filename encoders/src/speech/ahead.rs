@@ -1,7 +1,7 @@
 //! Sound that is read ahead of the windows, with the frames in which somebody speaks.
 
 use super::activity::{Activity, FRAME};
-use super::transcription::TranscribeError;
+use super::error::TranscribeError;
 use crate::video::VideoError;
 use crate::video::audio::AudioReader;
 

@@ -3,6 +3,7 @@
 mod activity;
 mod ahead;
 mod energy;
+mod error;
 mod silero;
 #[cfg(test)]
 pub(crate) mod synthetic;
@@ -10,7 +11,6 @@ mod transcription;
 
 pub use activity::{ActivityOptions, FRAME, SpeechDetector};
 pub use energy::Energy;
+pub use error::TranscribeError;
 pub use silero::Silero;
-pub use transcription::{
-    FinishedWindow, Listener, Outcome, ResumePoint, Summary, TranscribeError, Transcription,
-};
+pub use transcription::{FinishedWindow, Listener, Outcome, ResumePoint, Summary, Transcription};

@@ -195,7 +195,8 @@ impl Convolution {
         [inputs, outputs]: [usize; 2],
         stride: usize,
     ) -> std::result::Result<Convolution, LoadError> {
-        let weight = weights.get(&format!("{name}.weight"), &[outputs, inputs, TAPS])?;
+        // A layer without outputs can't be multiplied with.
+        let weight = weights.get(&format!("{name}.weight"), &[outputs.max(1), inputs, TAPS])?;
         let bias = weights.get(&format!("{name}.bias"), &[outputs])?;
         let weight = weight.transpose(1, 2)?.contiguous()?.reshape((outputs, TAPS * inputs))?;
         let layer = Affine::of_rows(&weight, Some(bias))?.ready(&weights.placement().in_f32())?;

@@ -8,13 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use super::activity::{Activity, ActivityOptions, FRAME, SpeechDetector};
 use super::ahead::{Ahead, Span, frame_start};
+use super::error::TranscribeError;
 use crate::EncodeError;
 use crate::transcriber::{
     Heard, SAMPLE_RATE, SAMPLES_PER_MS, SpeechWindow, SpokenSegment, TranscribeOptions, Transcriber,
     TranscriberState,
 };
+use crate::video::Limits;
 use crate::video::audio::{AudioReader, AudioStream, audio_stream};
-use crate::video::{Limits, VideoError};
 
 /// Least sound that a window uses: a transcriber that uses less would never come to the end.
 const LEAST_USED: usize = 320;
@@ -92,17 +93,6 @@ pub struct Summary {
     pub language: Option<String>,
     /// Says what is damaged in the sound, if anything is.
     pub warning: Option<String>,
-}
-
-/// Why a transcription failed.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum TranscribeError {
-    /// The file can't be read.
-    #[error(transparent)]
-    Video(#[from] VideoError),
-    /// The transcriber refuses the options, or failed.
-    #[error(transparent)]
-    Model(#[from] EncodeError),
 }
 
 /// The transcription of one file.
