@@ -135,7 +135,9 @@ def build(package, mutants, commands):
             messages = [json.loads(line) for line in built.stdout.splitlines() if line.startswith("{")]
             if built.returncode != 0:
                 break
-            binaries.append([it["executable"] for it in messages if it.get("executable")][-1])
+            is_test = "test" in command
+            made = [it for it in messages if it.get("executable") and it["profile"]["test"] == is_test]
+            binaries.append(made[-1]["executable"])
         else:
             return binaries, written
         gone = refused(messages) & left.keys()

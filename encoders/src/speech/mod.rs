@@ -14,3 +14,11 @@ pub use energy::Energy;
 pub use error::TranscribeError;
 pub use silero::Silero;
 pub use transcription::{FinishedWindow, Listener, Outcome, ResumePoint, Summary, Transcription};
+
+/// What finds speech in one file: Silero's network if there is one, else loudness.
+pub fn detector(silero: Option<&Silero>) -> Box<dyn SpeechDetector> {
+    match silero {
+        Some(silero) => Box::new(silero.clone()),
+        None => Box::<Energy>::default(),
+    }
+}

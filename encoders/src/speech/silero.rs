@@ -12,7 +12,7 @@ use candle_core::{Device, Result, Tensor};
 use super::activity::{FRAME, SpeechDetector};
 use crate::blocks::layers::{Activation, Affine, Linear};
 use crate::loading::Weights;
-use crate::{EncodeError, LoadError};
+use crate::{Cause, EncodeError, LoadError};
 
 /// Samples before a frame that its spectrum also covers, and as many mirrored ones after it.
 const CONTEXT: usize = 64;
@@ -28,6 +28,12 @@ const TAPS: usize = 3;
 const CONVOLUTIONS: [(&str, usize); 4] = [("conv1", 1), ("conv2", 2), ("conv3", 2), ("conv4", 1)];
 /// Frames that are computed at once: 16 s. Their spectra take 4 MB.
 const AT_ONCE: usize = 512;
+
+/// Loudest sample that is heard, of full scale: 24 dB over it. Files of floats may hold any number, and the LSTM would never
+/// forget one that is not finite.
+const LOUDEST: f32 = 16.0;
+/// Largest file with weights, in bytes; the released ones take 1 to 3 MB. It also bounds how wide layers can be.
+const LARGEST_FILE: u64 = 16 << 20;
 
 /// Where the TorchScript archive keeps the network for 16 kHz, and its names of layers with those of the safetensors.
 const ARCHIVE: &str = "_model";
@@ -61,8 +67,9 @@ impl Silero {
     /// Reads `silero_vad.jit` or a file such as `silero_vad_16k.safetensors`. Runs on the CPU.
     ///
     /// # Errors
-    /// [`LoadError`] if it can't be read or has other tensors than Silero's detector.
+    /// [`LoadError`] if it can't be read, is larger than 16 MiB or has other tensors than Silero's detector.
     pub fn open(path: &Path) -> std::result::Result<Silero, LoadError> {
+        check_size(path).map_err(|why| LoadError::BadFile { path: path.to_owned(), why })?;
         let weights = Weights::read(&[path.to_owned()])?.renamed(plain_name);
         let network = Network::load(&weights)?;
         // The archive also has a network for 8 kHz.
@@ -83,7 +90,8 @@ impl Silero {
         let mut rows = Vec::with_capacity(samples.len() / FRAME * ROWS * ROW);
         for frame in samples.chunks_exact(FRAME) {
             let mirrored = frame.iter().rev().skip(1).take(CONTEXT);
-            let heard: Vec<f32> = self.context.iter().chain(frame).chain(mirrored).copied().collect();
+            let heard = self.context.iter().chain(frame).chain(mirrored);
+            let heard: Vec<f32> = heard.map(|sample| audible(*sample)).collect();
             heard.windows(ROW).step_by(HOP).for_each(|row| rows.extend_from_slice(row));
             self.context.copy_from_slice(&frame[FRAME - CONTEXT..]);
         }
@@ -217,6 +225,19 @@ impl Convolution {
     }
 }
 
+fn check_size(path: &Path) -> std::result::Result<(), Cause> {
+    let bytes = std::fs::metadata(path)?.len();
+    match bytes <= LARGEST_FILE {
+        true => Ok(()),
+        false => Err(format!("a voice activity detector has no {bytes} bytes").into()),
+    }
+}
+
+/// The sample, within what can be heard; 0 for what is no number.
+fn audible(sample: f32) -> f32 {
+    if sample.is_nan() { 0.0 } else { sample.clamp(-LOUDEST, LOUDEST) }
+}
+
 /// The name that the safetensors have for a tensor of the archive; other names stay.
 fn plain_name(name: &str) -> String {
     let inner = name.strip_prefix(ARCHIVE).and_then(|name| name.strip_prefix('.'));
@@ -294,6 +315,15 @@ mod tests {
     }
 
     #[test]
+    fn samples_that_are_no_sound_are_forgotten() {
+        let mut samples = sound(0, SECONDS * 16_000);
+        samples[..4].copy_from_slice(&[f32::NAN, f32::INFINITY, f32::MIN, f32::MAX]);
+        let marks = silero().speech(&samples).unwrap();
+        assert!(marks.iter().all(|mark| mark.is_finite()));
+        check("after them", &marks[200..], &expected()[200..]);
+    }
+
+    #[test]
     fn names_of_the_archive_are_those_of_the_safetensors() {
         let check = |name: &str, expected: &str| assert_eq!(plain_name(name), expected);
         check("_model.stft.forward_basis_buffer", "stft_conv.weight");
@@ -313,5 +343,9 @@ mod tests {
         check("whisper/model.safetensors", "no tensor stft_conv.weight");
         check("silero/none.safetensors", "can't be used");
         check("whisper/config.json", "can't be used");
+        let folder = tempfile::tempdir().unwrap();
+        let large = folder.path().join("large.safetensors");
+        std::fs::File::create(&large).unwrap().set_len(LARGEST_FILE + 1).unwrap();
+        check(large.to_str().unwrap(), "has no 16777217 bytes");
     }
 }

@@ -7,8 +7,8 @@ use anyhow::{Context, bail};
 use clap::{ArgGroup, Args};
 use reprise_encoders::ModelName;
 use reprise_encoders::speech::{
-    ActivityOptions, Energy, FinishedWindow, Listener, Outcome, ResumePoint, Silero, SpeechDetector, Summary,
-    Transcription,
+    ActivityOptions, FinishedWindow, Listener, Outcome, ResumePoint, Silero, SpeechDetector, Summary,
+    Transcription, detector,
 };
 use reprise_encoders::transcriber::{SpokenSegment, TranscribeOptions, Transcriber, TranscriberDescription};
 use reprise_encoders::video::{self, Limits, VideoError};
@@ -98,7 +98,7 @@ impl TranscribeArgs {
         model.check(&self.options())?;
         let silero = self.vad.as_deref().map(open_silero).transpose()?;
         for file in &self.files {
-            let detector = self.detector(silero.as_ref());
+            let detector = (!self.with_silence).then(|| detector(silero.as_ref()));
             let transcript = self.transcript(file, model.as_mut(), detector);
             let transcript = transcript.with_context(|| file.display().to_string())?;
             self.print(&transcript)?;
@@ -113,14 +113,6 @@ impl TranscribeArgs {
             word_times: !self.is_plain(),
             with_text_before: !self.without_text_before,
             prompt: self.hint.clone(),
-        }
-    }
-
-    fn detector(&self, silero: Option<&Silero>) -> Option<Box<dyn SpeechDetector>> {
-        match silero {
-            _ if self.with_silence => None,
-            Some(silero) => Some(Box::new(silero.clone())),
-            None => Some(Box::<Energy>::default()),
         }
     }
 

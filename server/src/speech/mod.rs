@@ -5,7 +5,7 @@ mod service;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use reprise_encoders::speech::{Energy, Silero, SpeechDetector};
+use reprise_encoders::speech::{Silero, SpeechDetector, detector};
 use reprise_encoders::transcriber::{Transcriber, TranscriberDescription};
 use reprise_encoders::{LoadError, ModelName};
 
@@ -61,16 +61,22 @@ impl Speech {
     /// # Errors
     /// See [`SpeechError`]. A service is not asked: it may start later.
     pub async fn open(config: &Config) -> Result<Option<Speech>, SpeechError> {
+        // A wrong file is refused even where nobody transcribes.
+        let silero = config.speech.vad.as_deref().map(open_silero).transpose()?;
         let (engine, description) = if let Some(model) = &config.speech.transcribe {
             load(model.clone(), config).await?
         } else {
-            let Some(settings) = Settings::of(&config.speech)? else { return Ok(None) };
+            let Some(settings) = Settings::of(&config.speech)? else {
+                if silero.is_some() {
+                    tracing::warn!("--vad does nothing without --transcribe or --transcribe-url");
+                }
+                return Ok(None);
+            };
             tracing::info!(host = settings.host(), model = settings.model, "speech is sent to a service");
             let service = Box::new(Service::new(settings));
             let description = service.description().clone();
             (Engine::Service(service), description)
         };
-        let silero = config.speech.vad.as_deref().map(open_silero).transpose()?;
         Ok(Some(Speech { engine, description, silero }))
     }
 
@@ -81,10 +87,7 @@ impl Speech {
 
     /// Finds speech in one video: by Silero's network if its file was given, else by loudness.
     pub fn detector(&self) -> Box<dyn SpeechDetector> {
-        match &self.silero {
-            Some(silero) => Box::new(silero.clone()),
-            None => Box::<Energy>::default(),
-        }
+        detector(self.silero.as_ref())
     }
 
     /// Whether it works on this machine, beside searches.
