@@ -30,6 +30,27 @@ async fn the_page_asks_for_the_key_until_it_is_right_and_then_plays() {
     .await;
 }
 
+#[tokio::test]
+async fn a_late_refusal_of_no_key_does_not_ask_again() {
+    crate::visit(Setting { key: Some(KEY), ..Setting::default() }, async |page, _| {
+        page.open("/library").await;
+        page.find("#key-needed #key").await;
+        // This request carries no key. The page hears its refusal after the person has given one.
+        let ask = "const [done] = arguments; const usual = window.fetch; \
+            window.fetch = (...sent) => { window.fetch = usual; const refusal = usual(...sent); \
+                return new Promise((resolve) => { window.hear = () => resolve(refusal); }); }; \
+            import('/static/js/core/api.js').then((it) => { window.late = it.get('/v1/stats'); done(); })";
+        page.client.execute_async(ask, Vec::new()).await.expect("a request");
+        page.type_into("#key-needed #key", &format!("{KEY}\u{e007}")).await;
+        page.until_says("Nothing here yet").await;
+        let hear = "const [done] = arguments; window.hear(); window.late.then(() => done('answered'), (error) => done(String(error)))";
+        let heard = page.client.execute_async(hear, Vec::new()).await.expect("an answer");
+        assert_eq!(heard, "answered");
+        assert_eq!(page.count("dialog").await, 0, "asked once");
+    })
+    .await;
+}
+
 /// What the server answers to a request with the cookie alone, as media elements make it.
 async fn status_by_cookie(page: &Page) -> Value {
     let ask = "const [done] = arguments; fetch('/v1/stats').then(({ status }) => done(status), (error) => done(String(error)))";

@@ -99,11 +99,17 @@ function keepCookie() {
 
 keepCookie();
 
-async function newKey() {
-  asking ??= askForKey(storedKey() !== null).finally(() => { asking = null; });
-  const key = await asking;
-  if (key) storeKey(key);
-  return Boolean(key);
+/**
+ * Gets another key than the one that was refused: one that this tab was given meanwhile, or one from the person.
+ * @param {string|null} refused null: none was sent
+ * @returns {Promise<boolean>} whether there is one
+ */
+async function newKey(refused) {
+  if (storedKey() !== refused) return true;
+  asking ??= askForKey(refused !== null)
+    .then((key) => { if (key) storeKey(key); return key; })
+    .finally(() => { asking = null; });
+  return Boolean(await asking);
 }
 
 /** @param {Record<string, string>} [extra] */
@@ -140,6 +146,7 @@ async function problemOf(response) {
  */
 export async function send(method, path, options = {}) {
   const { json, query, signal } = options;
+  const key = storedKey();
   const sent = headers({ ...(json === undefined ? {} : { 'Content-Type': 'application/json' }), ...options.headers });
   const body = json === undefined ? options.body : JSON.stringify(json);
   let response;
@@ -151,7 +158,7 @@ export async function send(method, path, options = {}) {
     throw new ApiError(0, { title: 'No answer', detail: 'The server does not answer. Is it still running?' });
   }
   reach(true);
-  if (response.status === 401 && await newKey()) return send(method, path, options);
+  if (response.status === 401 && await newKey(key)) return send(method, path, options);
   if (!response.ok) throw await problemOf(response);
   return response;
 }
