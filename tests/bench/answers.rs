@@ -1,14 +1,16 @@
 //! What parts of an answer cost: searches over 10,000 and a million clips with each part switched on and off, in turns.
+//! And what a map of these clips costs.
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use reprise_index::{Background, UnitVector};
 use reprise_tests::server::Server;
 use serde_json::{Value, json};
 
-use super::cpu::{percentile, used};
+use super::cpu::{Meter, percentile, used};
+use super::overload::resident_mib;
 use super::report::Report;
 use super::search::{CLIPS_PER_VIDEO, Random, fill, first_clips, wait_for_graph, words};
 
@@ -48,6 +50,8 @@ fn variants() -> Vec<Variant> {
 
 /// Numbers of clips, as they are written in the table.
 const SIZES: [(u32, &str); 2] = [(10_000, "10,000"), (1_000_000, "1,000,000")];
+/// Values of a vector of `builtin:tiny`.
+const MAP_DIM: usize = 64;
 /// Times that the background of one query is measured.
 const BACKGROUNDS: usize = 1000;
 
@@ -120,6 +124,33 @@ async fn of_size(data: &Path, size: &str, report: &mut Report) {
     }
     drop(logged);
     std::fs::remove_dir_all(&copy).unwrap();
+    report.note(&format!("The map of {size} clips of {MAP_DIM} values: {}", map(&silent).await));
+}
+
+/// Has a map of all clips made, then reads all of it. Says what both cost.
+async fn map(server: &Server) -> String {
+    let idle = resident_mib(server);
+    let (meter, mut most) = (Meter::of(server.pid().to_string()), idle);
+    while server.get("/v1/map?limit=1").await.1["made_at"].is_null() {
+        most = most.max(resident_mib(server));
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let (made, reading) = (meter.read(), Instant::now());
+    let (mut spans, mut cursor) = (0, String::new());
+    loop {
+        let (_, page) = server.get(&format!("/v1/map?limit=20000{cursor}")).await;
+        spans += page["ids"].as_array().unwrap().len();
+        let Some(next) = page["next_cursor"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    format!(
+        "made in {:.0} s with {:.0} CPU s and {:.0} MiB of memory beside the {idle:.0} MiB of the idle server; \
+         its {spans} points read in {:.1} s, 20,000 a page.",
+        made.wall,
+        made.cpu,
+        most - idle,
+        reading.elapsed().as_secs_f64()
+    )
 }
 
 /// Runs a block of searches. `counts`: whether their times count.

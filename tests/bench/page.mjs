@@ -60,9 +60,9 @@ async function firstCard(page) {
   return page.evaluate(() => window.seen.card);
 }
 
-/** From Enter to the first painted hit. */
+/** From Enter to the first painted hit. Whoever types takes longer than the start screen needs to come to rest. */
 async function firstHit(page) {
-  await page.goto(`${address}/`);
+  await page.goto(`${address}/`, { waitUntil: 'networkidle2' });
   await page.waitForSelector('.ask textarea');
   await page.type('.ask textarea', text);
   await page.evaluate(() => {

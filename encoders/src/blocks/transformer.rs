@@ -7,6 +7,7 @@ use candle_core::{DType, Device, Result, Tensor};
 use super::layers::Affine;
 pub(crate) use super::layers::{Activation, LayerNorm, Linear};
 use crate::LoadError;
+use crate::device::Precision;
 pub(crate) use crate::kernels::AttentionMask;
 use crate::kernels::{self, Processor, RotaryAngles, RotaryPairs};
 use crate::loading::Weights;
@@ -125,6 +126,8 @@ pub(crate) struct Attention {
     out: Linear,
     heads: usize,
     processor: Option<Processor>,
+    /// Whether the processor's kernels multiply in bf16.
+    is_bf16: bool,
 }
 
 impl Attention {
@@ -141,7 +144,8 @@ impl Attention {
         let qkv = Affine::joined(&[&query, &affine(key)?, &affine(value)?])?;
         let placement = weights.placement();
         let (qkv, out) = (qkv.ready(placement)?, affine(out)?.ready(placement)?);
-        Ok(Attention { qkv, rotary: None, norm: None, out, heads, processor: placement.processor() })
+        let (processor, is_bf16) = (placement.processor(), placement.precision() == Precision::Bf16);
+        Ok(Attention { qkv, rotary: None, norm: None, out, heads, processor, is_bf16 })
     }
 
     /// `rows`: (batch * tokens, width), as is the result.
@@ -162,7 +166,8 @@ impl Attention {
             Some(processor) => {
                 let angles = self.rotary.as_ref().map(|rotary| &*rotary.angles);
                 let (heads, kv_heads) = (self.heads, self.heads);
-                kernels::Attention { processor, tokens, heads, kv_heads, mask, angles, scale: 1.0 }
+                let is_bf16 = self.is_bf16;
+                kernels::Attention { processor, tokens, heads, kv_heads, mask, angles, scale: 1.0, is_bf16 }
                     .of(&packed)?
             }
             None => self.attended(&packed, tokens, mask)?,

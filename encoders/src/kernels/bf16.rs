@@ -15,70 +15,15 @@ use super::float::{self, Ahead, TILE, TileOfFloats};
 use super::lanes::{Lanes, Work};
 use super::matrix::{Aligned, PANEL, Target};
 use super::norm::Input;
+use super::pairs::{PairPanels, RowWord, STRIDE, WORDS};
 
-/// Words of a copied row at most. A word is a pair of bf16 numbers, or one that is widened to f32.
-const WORDS: usize = 1024;
-/// Words from one copied row to the next. Padded, so that the rows of a tile do not compete for one set of the L1 cache.
-const STRIDE: usize = WORDS + 16;
 /// Rows of a block: their copies take 455 KiB, which stay in the L2 cache.
 const BLOCK: usize = 8 * TILE;
-
-/// Bf16 weights of shape (depth, columns) in panels of [`PANEL`] columns. A panel holds pairs of rows; in a pair, column
-/// follows column, the first row's value in a word's lower half. Padding is zero.
-#[derive(Debug, Clone)]
-pub(super) struct PairPanels {
-    words: Aligned<u32>,
-    pub(super) depth: usize,
-    pub(super) columns: usize,
-}
-
-impl PairPanels {
-    /// Rounds and packs `weight` of shape (depth, columns), row after row.
-    ///
-    /// # Panics
-    /// If the number of values differs.
-    pub(super) fn new(weight: &[f32], depth: usize, columns: usize) -> Self {
-        assert_eq!(weight.len(), depth * columns);
-        let pairs = depth.div_ceil(2);
-        let mut words = Aligned::zeros(columns.div_ceil(PANEL) * pairs * PANEL);
-        for (row, values) in weight.chunks_exact(columns).enumerate() {
-            for (panel, part) in values.chunks(PANEL).enumerate() {
-                let line = &mut words.values_mut()[(panel * pairs + row / 2) * PANEL..][..PANEL];
-                for (word, value) in line.iter_mut().zip(part) {
-                    *word |= nearest(*value) << (16 * (row % 2));
-                }
-            }
-        }
-        PairPanels { words, depth, columns }
-    }
-
-    fn count(&self) -> usize {
-        self.columns.div_ceil(PANEL)
-    }
-
-    fn pairs(&self) -> usize {
-        self.depth.div_ceil(2)
-    }
-
-    /// The pairs `from..to` of a panel, [`PANEL`] words each.
-    fn lines(&self, panel: usize, from: usize, to: usize) -> &[u32] {
-        let first = panel * self.pairs();
-        &self.words.values()[(first + from) * PANEL..(first + to) * PANEL]
-    }
-}
-
-/// The bits of the nearest bf16 number. Of two equally near, the even one; a NaN stays one.
-#[inline(always)]
-fn nearest(value: f32) -> u32 {
-    let bits = value.to_bits();
-    let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16;
-    if value.is_nan() { (bits >> 16) | 0x40 } else { rounded }
-}
 
 /// The rounded rows of a block.
 struct Block {
     words: Aligned<u32>,
-    /// A part of one row before it is rounded.
+    /// A part of one normalised row before it is rounded.
     row: Vec<f32>,
 }
 
@@ -101,7 +46,7 @@ pub(super) fn multiply(
     let rows = input.rows();
     assert_eq!((rows.columns, rows.rows, panels.columns), (panels.depth, target.rows, target.columns));
     assert!(panels.depth > 0);
-    let product = Product { input, panels, target, finish, multiplies_pairs: processor.has_bf16() };
+    let product = Product { input, panels, target, finish, word: RowWord::of(processor) };
     let run = |part| {
         BLOCK_ROWS.with_borrow_mut(|block| {
             block.words.reserve(BLOCK * STRIDE);
@@ -121,8 +66,7 @@ struct Product<'a> {
     panels: &'a PairPanels,
     target: Target,
     finish: Finish<'a>,
-    /// Whether the processor has AVX512-BF16; else it widens.
-    multiplies_pairs: bool,
+    word: RowWord,
 }
 
 struct PartOf<'a> {
@@ -140,11 +84,11 @@ impl Work for PartOf<'_> {
         let Product { panels, target, finish, .. } = product;
         let (first, last) = part.rows;
         let tiles = float::even(last - first, (last - first).div_ceil(L::TILE));
-        let depths = float::even(panels.pairs(), panels.pairs().div_ceil(product.most_pairs()));
+        let depths = float::even(panels.pairs(), panels.pairs().div_ceil(product.word.most_pairs()));
         let mut moments = [Moments::default(); BLOCK];
         let mut sums = TileOfFloats::zeros();
-        // SAFETY: the processor has the instructions of `L`, as the caller promises, and AVX512-BF16 if the product
-        // multiplies pairs. The block has `STRIDE` words for each row of a tile, and a row has at most `WORDS`. The
+        // SAFETY: the processor has the instructions of `L`, as the caller promises, and AVX512-BF16 if words are
+        // pairs. The block has `STRIDE` words for each row of a tile, and a row has at most `WORDS`. The
         // caller of `multiply` holds the target, and no other part has these rows and panels.
         unsafe {
             product.input.measure::<L>(first..last, &mut moments);
@@ -168,13 +112,11 @@ impl Work for PartOf<'_> {
                         let factors = Factors {
                             rows: block.words.values()[top * STRIDE..].as_ptr(),
                             panel: panels.lines(panel, *from, *to),
-                            into: sums.rows(),
+                            into: sums.rows().as_mut_ptr().cast(),
+                            across: PANEL,
                             ahead: Ahead::share(next, tile, tiles.len()),
                         };
-                        match product.multiplies_pairs {
-                            true => factors.multiply_pairs(place.rows),
-                            false => factors.multiply_widened::<L>(place.rows),
-                        }
+                        factors.multiply::<L>(product.word, place.rows);
                         finish.store::<L>(&sums, *target, place);
                     }
                 }
@@ -184,15 +126,10 @@ impl Work for PartOf<'_> {
 }
 
 impl Product<'_> {
-    /// The most pairs that the words of a copied row hold.
-    fn most_pairs(&self) -> usize {
-        if self.multiplies_pairs { WORDS } else { WORDS / 2 }
-    }
-
     /// Copies some pairs of some rows, rounded, into the block.
     ///
     /// # Safety
-    /// The processor has the instructions of `L`, and AVX512-BF16 if the product multiplies pairs.
+    /// The processor has the instructions of `L`, and AVX512-BF16 if words are pairs.
     #[inline(always)]
     unsafe fn copy<L: Lanes>(
         &self,
@@ -207,39 +144,51 @@ impl Product<'_> {
         for ((row, moments), words) in rows.zip(moments).zip(copies) {
             // SAFETY: as the caller promises.
             unsafe {
-                self.input.read::<L>(row, columns.clone(), *moments, values);
-                match self.multiplies_pairs {
-                    true => x86::to_pairs(values, words),
-                    false => to_widened(values, words),
+                match self.input {
+                    Input::Plain(rows) => self.word.round(&rows.row(row)[columns.clone()], words),
+                    Input::Normalised(..) => {
+                        self.input.read::<L>(row, columns.clone(), *moments, values);
+                        self.word.round(values, words);
+                    }
                 }
             }
         }
     }
 }
 
-/// Rounds a part of a row to bf16 and widens it to f32 again, padded to a whole pair.
-#[inline(always)]
-fn to_widened(row: &[f32], words: &mut [u32]) {
-    words[row.len()] = 0;
-    for (word, value) in words.iter_mut().zip(row) {
-        *word = nearest(*value) << 16;
-    }
-}
-
 /// A few rounded rows and the part of a panel that multiplies them.
-struct Factors<'a> {
+#[derive(Clone, Copy)]
+pub(super) struct Factors<'a> {
     /// Rows, [`STRIDE`] words from one to the next.
-    rows: *const u32,
-    panel: &'a [u32],
-    into: &'a mut [[f32; PANEL]; TILE],
-    ahead: Ahead<'a>,
+    pub(super) rows: *const u32,
+    pub(super) panel: &'a [u32],
+    /// Destination of the sums: [`PANEL`] per row.
+    pub(super) into: *mut f32,
+    /// Values from one row of sums to the next.
+    pub(super) across: usize,
+    pub(super) ahead: Ahead<'a>,
 }
 
 impl Factors<'_> {
+    /// Multiplies `count` rows, 1 to [`Lanes::TILE`].
+    ///
+    /// # Safety
+    /// The processor has the instructions of `L`, and AVX512-BF16 if words are pairs; `count` rows exist, and there is
+    /// room for their sums.
+    #[inline(always)]
+    pub(super) unsafe fn multiply<L: Lanes>(self, word: RowWord, count: usize) {
+        match word {
+            // SAFETY: as the caller promises.
+            RowWord::Pair => unsafe { self.multiply_pairs(count) },
+            // SAFETY: as the caller promises.
+            RowWord::Widened => unsafe { self.multiply_widened::<L>(count) },
+        }
+    }
+
     /// Multiplies `count` rows of words that are f32, 1 to [`Lanes::TILE`].
     ///
     /// # Safety
-    /// The processor has the instructions of `L`, and the rows exist.
+    /// As [`Factors::multiply`].
     #[inline(always)]
     unsafe fn multiply_widened<L: Lanes>(self, count: usize) {
         macro_rules! by_rows {
@@ -281,7 +230,7 @@ impl<const ROWS: usize> Work for Widened<'_, ROWS> {
 
     #[inline(always)]
     unsafe fn run<L: Lanes>(self) {
-        let Factors { rows, panel, into, ahead } = self.0;
+        let Factors { rows, panel, into, across, ahead } = self.0;
         // With narrow registers, one half of the panel after the other.
         for from in (0..PANEL).step_by(2 * L::COUNT) {
             // SAFETY: as the caller promises; a line of the panel has `PANEL` words, and a row has two words for each
@@ -296,9 +245,10 @@ impl<const ROWS: usize> Work for Widened<'_, ROWS> {
                     let upper = [L::load_upper(line), L::load_upper(line.add(L::COUNT))];
                     add_products(&mut sums, words.add(1), upper);
                 }
-                for (sums, into) in sums.into_iter().zip(into.iter_mut()) {
-                    sums[0].store(into[from..].as_mut_ptr());
-                    sums[1].store(into[from + L::COUNT..].as_mut_ptr());
+                for (row, sums) in sums.into_iter().enumerate() {
+                    let into = into.add(row * across + from);
+                    sums[0].store(into);
+                    sums[1].store(into.add(L::COUNT));
                 }
             }
         }
@@ -315,10 +265,6 @@ mod x86 {
             unreachable!("there is no Processor here")
         }
     }
-
-    pub(super) unsafe fn to_pairs(_: &[f32], _: &mut [u32]) {
-        unreachable!("there is no Processor here")
-    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -332,7 +278,7 @@ mod x86 {
         /// Multiplies `count` rows of pairs, 1 to 14.
         ///
         /// # Safety
-        /// The processor has AVX-512 F and BF16, and the rows exist.
+        /// As [`Factors::multiply`], and the processor has AVX-512 F and BF16.
         #[inline(always)]
         pub(super) unsafe fn multiply_pairs(self, count: usize) {
             macro_rules! by_rows {
@@ -351,7 +297,7 @@ mod x86 {
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512bf16")]
     unsafe fn tile<const ROWS: usize>(factors: Factors<'_>) {
-        let Factors { rows, panel, into, ahead } = factors;
+        let Factors { rows, panel, into, across, ahead } = factors;
         // All loops over rows have a length that is known here: only then the sums stay in registers.
         let mut sums = [[_mm512_setzero_ps(); 2]; ROWS];
         // SAFETY: a line has 32 words; every row has as many words as the panel has lines; a row of sums has 32 values.
@@ -366,9 +312,10 @@ mod x86 {
                     sums[1] = _mm512_dpbf16_ps(sums[1], word, right);
                 }
             }
-            for (sums, into) in sums.into_iter().zip(into.iter_mut()) {
-                _mm512_storeu_ps(into.as_mut_ptr(), sums[0]);
-                _mm512_storeu_ps(into.as_mut_ptr().add(16), sums[1]);
+            for (row, sums) in sums.into_iter().enumerate() {
+                let into = into.add(row * across);
+                _mm512_storeu_ps(into, sums[0]);
+                _mm512_storeu_ps(into.add(16), sums[1]);
             }
         }
     }
@@ -378,27 +325,6 @@ mod x86 {
     fn pairs(words: __m512i) -> __m512bh {
         // SAFETY: both types are 512 bits, any of which are valid.
         unsafe { std::mem::transmute(words) }
-    }
-
-    /// Rounds a part of a row to pairs of bf16 numbers, padded with zeros to whole registers.
-    ///
-    /// # Safety
-    /// The processor has AVX-512 F and BF16.
-    #[inline(never)]
-    #[target_feature(enable = "avx512f,avx512bf16")]
-    pub(super) unsafe fn to_pairs(row: &[f32], words: &mut [u32]) {
-        assert!(row.len().div_ceil(32) * 16 <= words.len());
-        let first = |count: usize| ((1_u32 << count.min(16)) - 1) as __mmask16;
-        for (part, words) in row.chunks(32).zip(words.chunks_exact_mut(16)) {
-            // SAFETY: the masks leave out what a part lacks, and there are 16 words.
-            unsafe {
-                let low = _mm512_maskz_loadu_ps(first(part.len()), part.as_ptr());
-                let more = part.len().saturating_sub(16);
-                let high = _mm512_maskz_loadu_ps(first(more), part.as_ptr().wrapping_add(16));
-                let both: __m512i = std::mem::transmute(_mm512_cvtne2ps_pbh(high, low));
-                _mm512_storeu_si512(words.as_mut_ptr().cast(), both);
-            }
-        }
     }
 }
 
@@ -505,20 +431,6 @@ mod tests {
             for (row, expected) in a.chunks_exact(depth).zip(batch.chunks_exact(columns)) {
                 assert_eq!(product(cores, row, &panels, Finish::default()), expected, "{cores:?}");
             }
-        }
-    }
-
-    #[test]
-    fn rounding_is_to_the_nearest_and_of_two_to_the_even() {
-        let tie = 1.0 + 1.0 / 256.0;
-        let values = [0.0, -0.0, 1.0, tie, -tie, tie + 1.0 / 128.0, 3.1, f32::MAX, f32::INFINITY, 1e-3, -7e8];
-        for value in values.into_iter().chain(noise(2003, 1)) {
-            let got = f32::from_bits(nearest(value) << 16);
-            assert_eq!(got.to_bits(), rounded(&[value])[0].to_bits(), "{value}");
-        }
-        assert_eq!(f32::from_bits(nearest(tie) << 16), 1.0);
-        for nan in [f32::NAN, f32::from_bits(0x7f80_0001), f32::from_bits(0xffff_ffff)] {
-            assert!(f32::from_bits(nearest(nan) << 16).is_nan());
         }
     }
 

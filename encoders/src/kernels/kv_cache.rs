@@ -271,8 +271,10 @@ mod tests {
         for processor in [best, Processor::Avx2] {
             let scale = 0.3;
             let mask = AttentionMask::Earlier;
-            let whole = Attention { processor, tokens, heads, kv_heads, mask, angles: Some(&angles), scale }
-                .of(&packed);
+            let of_all = Some(&angles);
+            let whole =
+                Attention { processor, tokens, heads, kv_heads, mask, angles: of_all, scale, is_bf16: false };
+            let whole = whole.of(&packed);
             let (mut cache, mut first, mut outputs) = (KvCache::new(kv_heads), 0, Vec::new());
             for count in parts {
                 let angles = angles.part(first, *count, size);

@@ -21,6 +21,7 @@ mod lanes;
 mod matrix;
 mod norm;
 mod ops;
+mod pairs;
 
 pub(crate) use attention::{AttentionMask, RotaryAngles, RotaryPairs};
 pub(crate) use elementwise::Activation;

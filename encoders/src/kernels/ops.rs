@@ -6,11 +6,11 @@ use candle_core::{
 use rayon::prelude::*;
 
 use super::attention::{AttentionMask, Heads, RotaryAngles, attend};
-use super::bf16::PairPanels;
 use super::finish::Finish;
 use super::int8::{self, BytePanels};
 use super::matrix::{Panels, Rows, filled};
 use super::norm::{Input, Norm, normalise};
+use super::pairs::PairPanels;
 use super::{Activation, Cores, Processor, bf16, float};
 
 /// `x W + b` on f32 rows on the CPU, with packed weights.
@@ -190,6 +190,8 @@ pub(crate) struct Attention<'a> {
     pub(crate) angles: Option<&'a RotaryAngles>,
     /// Multiplies the queries; 1 if they are scaled already.
     pub(crate) scale: f32,
+    /// Whether queries, keys, softmax weights and values are rounded to bf16 before they are multiplied.
+    pub(crate) is_bf16: bool,
 }
 
 impl Attention<'_> {
@@ -210,7 +212,7 @@ impl CustomOp1 for Attention<'_> {
 
     fn cpu_fwd(&self, packed: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         let (rows, across) = layout.shape().dims2()?;
-        let Attention { processor, tokens, heads, kv_heads, mask, angles, scale } = *self;
+        let Attention { processor, tokens, heads, kv_heads, mask, angles, scale, is_bf16 } = *self;
         let parts = heads + 2 * kv_heads;
         if tokens == 0 || rows % tokens != 0 || across == 0 || across % parts != 0 {
             bail!("{rows} rows of {across} values are not {heads} heads of sequences of {tokens} tokens");
@@ -222,14 +224,12 @@ impl CustomOp1 for Attention<'_> {
         if matches!(mask, AttentionMask::Within(lengths) if lengths.len() != batch) {
             bail!("the attention mask is not for {batch} sequences");
         }
-        let shape = Heads { batch, tokens, heads, kv_heads, size, mask, angles, scale };
-        if angles.is_some_and(|angles| !angles.fit(&shape)) {
+        if angles.is_some_and(|angles| !angles.fit(batch, tokens, size)) {
             bail!("the rotary angles do not fit {tokens} tokens and heads of {size} values");
         }
-        let packed = values(packed, layout)?;
-        let result = filled(rows, heads * size, |target| {
-            attend(processor, packed, target, shape, get_num_threads());
-        });
+        let shape = Heads { batch, tokens, heads, kv_heads, size, mask, angles, scale, is_bf16 };
+        let (packed, cores) = (values(packed, layout)?, Cores { processor, threads: get_num_threads() });
+        let result = filled(rows, heads * size, |target| attend(cores, packed, target, shape));
         Ok((CpuStorage::F32(result), Shape::from((rows, heads * size))))
     }
 }

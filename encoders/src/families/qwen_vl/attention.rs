@@ -67,7 +67,8 @@ impl Projected {
                     let mask = if causal { AttentionMask::Earlier } else { AttentionMask::All };
                     let (angles, scale) = (self.angles.packed_part(first, count)?, scale(size) as f32);
                     let angles = Some(&angles);
-                    Attention { processor, tokens, heads, kv_heads, mask, angles, scale }
+                    let is_bf16 = false;
+                    Attention { processor, tokens, heads, kv_heads, mask, angles, scale, is_bf16 }
                         .of(&self.packed.narrow(0, first, count)?)?
                 }
                 None => self.part(first, count)?.each(tokens, causal)?,
