@@ -14,7 +14,7 @@ use super::types::{Match, Request};
 use crate::app::Authorized;
 use crate::catalog::Video;
 use crate::models::LoadedSpace;
-use crate::storage::features::{Features, file_of};
+use crate::storage::features::{Features, FeaturesError, file_of};
 use crate::terms::{Collection, KeySet, Level, QueryVectors, SpanKey, UnitVector};
 
 /// Hits per page whose peak is computed from frames.
@@ -73,23 +73,46 @@ pub async fn timeline(
     Ok(Timeline { space: space.space.name.clone(), of, step_ms, scores })
 }
 
-/// Sets the peak of each match to its best frame, if the stored features of frames are vectors of the space.
+/// Sets the peak of each match to its best frame, if the stored features of frames are vectors of the space. Opens the
+/// file of each video once.
 pub(super) async fn find_peaks(
     app: &Authorized,
     space: &LoadedSpace,
     query: &QueryVectors,
     matches: impl Iterator<Item = &mut Match>,
 ) {
-    for found in matches.filter(|found| found.peak_ms.is_none()).take(PEAKS) {
-        let span = &found.span.span;
-        let Some(file) = frames_file(app, space, span.video).filter(|_| span.level != Level::Video) else {
-            continue;
-        };
-        // An unreadable file leaves out the peak but must not fail the answer.
-        let scores = frame_scores(file, query.clone(), span.start_ms..span.end_ms).await.unwrap_or_default();
-        found.peak_ms =
-            scores.iter().max_by(|one, other| one.1.total_cmp(&other.1)).map(|(range, _)| range.start);
+    let mut by_video: HashMap<Uuid, Vec<&mut Match>> = HashMap::new();
+    let lack = matches.filter(|found| found.peak_ms.is_none()).take(PEAKS);
+    for found in lack.filter(|found| found.span.span.level != Level::Video) {
+        by_video.entry(found.span.span.video).or_default().push(found);
     }
+    let mut asked = Vec::new();
+    by_video.retain(|video, matches| {
+        let Some(file) = frames_file(app, space, *video) else { return false };
+        let range = |found: &&mut Match| found.span.span.start_ms..found.span.span.end_ms;
+        asked.push((*video, file, matches.iter().map(range).collect::<Vec<_>>()));
+        true
+    });
+    let query = query.clone();
+    let find = move || -> Vec<(Uuid, Vec<Option<i64>>)> {
+        asked.into_iter().map(|(video, file, ranges)| (video, peaks(&file, ranges, &query))).collect()
+    };
+    // Peaks are left out where they can't be found: that must not fail the answer.
+    for (video, peaks) in tokio::task::spawn_blocking(find).await.unwrap_or_default() {
+        for (found, peak) in by_video.remove(&video).into_iter().flatten().zip(peaks) {
+            found.peak_ms = peak;
+        }
+    }
+}
+
+/// The start of the best frame in each range; `None` without one, or if the file is unreadable.
+fn peaks(file: &FramesFile, ranges: Vec<Range<i64>>, query: &QueryVectors) -> Vec<Option<i64>> {
+    let Ok(mut features) = Features::open(&file.path, file.width, false) else { return Vec::new() };
+    let peak = |range| {
+        let scores = scores_in(&mut features, query, range).unwrap_or_default();
+        scores.into_iter().max_by(|one, other| one.1.total_cmp(&other.1)).map(|(range, _)| range.start)
+    };
+    ranges.into_iter().map(peak).collect()
 }
 
 /// The stored features of a video's frames.
@@ -109,22 +132,29 @@ fn frames_file(app: &Authorized, space: &LoadedSpace, video: Uuid) -> Option<Fra
 /// A time range in milliseconds and its score.
 type Scored = (Range<i64>, f32);
 
-/// Scores the frames in a time range. Each frame lasts until the next.
+/// Scores the frames in a time range.
 async fn frame_scores(
     file: FramesFile,
     query: QueryVectors,
     range: Range<i64>,
 ) -> Result<Vec<Scored>, SearchError> {
-    let read = move || {
-        let rows = Features::open(&file.path, file.width, false)?.rows(range.clone())?;
-        let ends = rows.iter().skip(1).map(|(time_ms, _)| *time_ms).chain([range.end]).collect::<Vec<_>>();
-        let scored = rows.iter().zip(ends).filter_map(|((time_ms, row), end)| {
-            let (vector, _) = UnitVector::from_raw(row)?;
-            Some((*time_ms..end, query.score(&vector)))
-        });
-        Ok(scored.collect())
-    };
+    let read = move || Ok(scores_in(&mut Features::open(&file.path, file.width, false)?, &query, range)?);
     tokio::task::spawn_blocking(read).await?
+}
+
+/// Scores the frames in a time range. Each frame lasts until the next.
+fn scores_in(
+    features: &mut Features,
+    query: &QueryVectors,
+    range: Range<i64>,
+) -> Result<Vec<Scored>, FeaturesError> {
+    let rows = features.rows(range.clone())?;
+    let ends = rows.iter().skip(1).map(|(time_ms, _)| *time_ms).chain([range.end]).collect::<Vec<_>>();
+    let scored = rows.iter().zip(ends).filter_map(|((time_ms, row), end)| {
+        let (vector, _) = UnitVector::from_raw(row)?;
+        Some((*time_ms..end, query.score(&vector)))
+    });
+    Ok(scored.collect())
 }
 
 /// Scores the clips and moments of a video.

@@ -8,6 +8,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,6 +18,8 @@ const MAGIC: [u8; 8] = *b"RPRSFEA1";
 const HEADER_BYTES: u64 = 12;
 /// Bytes of a block's row count and checksum.
 const BLOCK_HEADER_BYTES: usize = 8;
+/// Rows of a block whose times are read together with its header.
+const USUAL_ROWS: usize = 64;
 /// Largest valid row count of a block; a larger one is damage.
 const MOST_ROWS: usize = 1 << 16;
 
@@ -119,17 +122,23 @@ impl Features {
         if length < self.end + BLOCK_HEADER_BYTES as u64 {
             return Ok(None);
         }
-        let mut rows = [0; 4];
-        self.file.seek(SeekFrom::Start(self.end))?;
-        self.file.read_exact(&mut rows)?;
-        let rows = u32::from_le_bytes(rows) as usize;
+        // A file of hours has thousands of blocks: most are listed by one read each.
+        let mut begin = [0; BLOCK_HEADER_BYTES + 8 * USUAL_ROWS];
+        let known = begin.len().min(usize::try_from(length - self.end).unwrap_or(usize::MAX));
+        self.file.read_exact_at(&mut begin[..known], self.end)?;
+        let rows = u32::from_le_bytes([begin[0], begin[1], begin[2], begin[3]]) as usize;
         if !(1..=MOST_ROWS).contains(&rows) || length < self.end + self.bytes_of(rows) as u64 {
             return Ok(None);
         }
         let block = Block { at: self.end, rows, first_ms: 0, last_ms: 0 };
         if !checks {
-            let first_ms = self.time_at(block.at, 0)?;
-            return Ok(Some(Block { first_ms, last_ms: self.time_at(block.at, rows - 1)?, ..block }));
+            let (times, _) = begin[BLOCK_HEADER_BYTES..].as_chunks::<8>();
+            let first_ms = i64::from_le_bytes(times[0]);
+            let last_ms = match times.get(rows - 1) {
+                Some(time) => i64::from_le_bytes(*time),
+                None => self.time_at(block.at, rows - 1)?,
+            };
+            return Ok(Some(Block { first_ms, last_ms, ..block }));
         }
         let Ok(times) = self.read(&block).map(|(times, _)| times) else { return Ok(None) };
         let ascend = times.windows(2).all(|pair| pair[0] < pair[1]);
@@ -137,10 +146,9 @@ impl Features {
         Ok(ends.filter(|_| ascend).map(|(first_ms, last_ms)| Block { first_ms, last_ms, ..block }))
     }
 
-    fn time_at(&mut self, block: u64, row: usize) -> Result<i64, FeaturesError> {
+    fn time_at(&self, block: u64, row: usize) -> Result<i64, FeaturesError> {
         let mut time = [0; 8];
-        self.file.seek(SeekFrom::Start(block + (BLOCK_HEADER_BYTES + 8 * row) as u64))?;
-        self.file.read_exact(&mut time)?;
+        self.file.read_exact_at(&mut time, block + (BLOCK_HEADER_BYTES + 8 * row) as u64)?;
         Ok(i64::from_le_bytes(time))
     }
 
