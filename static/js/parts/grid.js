@@ -5,7 +5,7 @@
 import { el } from '../core/dom.js';
 
 /** Rows in a chunk. */
-const ROWS = 3;
+const ROWS = 2;
 /** Chunks within this distance of the window are drawn, in CSS pixels. */
 const NEAR_PX = 1200;
 /** Columns of the grid that was measured last: the next one most likely has as many. */
