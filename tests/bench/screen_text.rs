@@ -27,10 +27,11 @@ const SEARCHED: usize = 100;
 /// Letters of a line.
 const LINE: usize = 42;
 const LINES: usize = 6;
-/// A small picture that changes and moves about in the lower right corner, as a speaker does; for each size.
+/// A small picture that changes and moves about in the lower right corner, as a speaker does; for each size. Its first ten
+/// seconds are repeated: minutes deep in the set a picture takes half a second.
 const SPEAKERS: [&str; 2] = [
-    "null[a];mandelbrot=s=240x180:r=25[b];[a][b]overlay=x='W-w-60-30*sin(t)':y=H-h-20:shortest=1",
-    "null[a];mandelbrot=s=120x90:r=25[b];[a][b]overlay=x='W-w-30-15*sin(t)':y=H-h-10:shortest=1",
+    "null[a];mandelbrot=s=240x180:r=25,loop=-1:250[b];[a][b]overlay=x='W-w-60-30*sin(t)':y=H-h-20:shortest=1",
+    "null[a];mandelbrot=s=120x90:r=25,loop=-1:250[b];[a][b]overlay=x='W-w-30-15*sin(t)':y=H-h-10:shortest=1",
 ];
 
 /// The lines of a slide.
