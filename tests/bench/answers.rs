@@ -131,7 +131,12 @@ async fn of_size(data: &Path, size: &str, report: &mut Report) {
 async fn map(server: &Server) -> String {
     let idle = resident_mib(server);
     let (meter, mut most) = (Meter::of(server.pid().to_string()), idle);
-    while server.get("/v1/map?limit=1").await.1["made_at"].is_null() {
+    loop {
+        let (_, map) = server.get("/v1/map?limit=1").await;
+        assert!(map["problem"].is_null(), "{map}");
+        if !map["made_at"].is_null() {
+            break;
+        }
         most = most.max(resident_mib(server));
         tokio::time::sleep(Duration::from_millis(200)).await;
     }

@@ -86,20 +86,14 @@ pub(super) async fn find_peaks(
     for found in lack.filter(|found| found.span.span.level != Level::Video) {
         by_video.entry(found.span.span.video).or_default().push(found);
     }
-    let mut asked = Vec::new();
-    by_video.retain(|video, matches| {
-        let Some(file) = frames_file(app, space, *video) else { return false };
+    for (video, matches) in by_video {
+        let Some(file) = frames_file(app, space, video) else { continue };
         let range = |found: &&mut Match| found.span.span.start_ms..found.span.span.end_ms;
-        asked.push((*video, file, matches.iter().map(range).collect::<Vec<_>>()));
-        true
-    });
-    let query = query.clone();
-    let find = move || -> Vec<(Uuid, Vec<Option<i64>>)> {
-        asked.into_iter().map(|(video, file, ranges)| (video, peaks(&file, ranges, &query))).collect()
-    };
-    // Peaks are left out where they can't be found: that must not fail the answer.
-    for (video, peaks) in tokio::task::spawn_blocking(find).await.unwrap_or_default() {
-        for (found, peak) in by_video.remove(&video).into_iter().flatten().zip(peaks) {
+        let (ranges, query) = (matches.iter().map(range).collect(), query.clone());
+        // Peaks are left out where they can't be found: that must not fail the answer. A task for each video: the next one
+        // does not begin if nobody waits any more.
+        let found = tokio::task::spawn_blocking(move || peaks(&file, ranges, &query)).await;
+        for (found, peak) in matches.into_iter().zip(found.unwrap_or_default()) {
             found.peak_ms = peak;
         }
     }

@@ -376,6 +376,26 @@ mod tests {
     }
 
     #[test]
+    fn a_padded_sequence_gives_what_it_gives_alone() {
+        let Some(best) = Processor::detect() else { return };
+        let (lengths, size) = ([13, 20], 40);
+        let packed: Vec<f32> =
+            (0..2 * 20 * 3 * size).map(|at| (at * 7919 % 1013) as f32 / 500.0 - 1.0).collect();
+        let attended = |processor, is_bf16, packed: &[f32], lengths: &[usize], tokens: usize| {
+            let (batch, mask) = (lengths.len(), AttentionMask::Within(lengths));
+            let heads =
+                Heads { batch, tokens, heads: 1, kv_heads: 1, size, mask, angles: None, scale: 1.0, is_bf16 };
+            let cores = Cores { processor, threads: 1 };
+            filled(batch * tokens, size, |target| attend(cores, packed, target, heads))
+        };
+        for (processor, is_bf16) in [(best, false), (best, true), (Processor::Avx2, true)] {
+            let batch = attended(processor, is_bf16, &packed, &lengths, 20);
+            let alone = attended(processor, is_bf16, &packed[..13 * 3 * size], &lengths[..1], 13);
+            assert_eq!(batch[..13 * size], alone, "{processor:?}, {is_bf16}");
+        }
+    }
+
+    #[test]
     fn nothing_sees_what_stands_after_a_sequence() {
         check(3, 20, 2, 8, AttentionMask::Within(&[20, 1, 13]));
     }
