@@ -2,7 +2,7 @@
 
 import { onKeyNeeded } from './core/api.js';
 import { connection } from './core/connection.js';
-import { el, fill } from './core/dom.js';
+import { el, fill, readIcons } from './core/dom.js';
 import { jobs } from './core/jobs.js';
 import { keys } from './core/keys.js';
 import { askKey } from './core/needkey.js';
@@ -187,4 +187,6 @@ class Missing {
   hide() {}
 }
 
+// Icons are decoration: without them the page still works.
+await readIcons().catch(() => {});
 new App().start();

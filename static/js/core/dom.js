@@ -71,24 +71,40 @@ function append(node, children) {
   }
 }
 
+/** @type {Map<string, SVGElement>} an icon each, to copy */
+const drawings = new Map();
+
+/**
+ * Reads the sprite; before that, icons are empty. They are copied out of it: a `use` that refers into another file costs
+ * a list of cards half its time.
+ */
+export async function readIcons() {
+  const answer = await fetch('/static/vendor/lucide.svg');
+  const sprite = new DOMParser().parseFromString(await answer.text(), 'image/svg+xml');
+  for (const symbol of sprite.querySelectorAll('symbol')) {
+    drawings.set(symbol.id, svg('svg', { viewBox: symbol.getAttribute('viewBox'), 'aria-hidden': 'true' }, ...symbol.children));
+  }
+}
+
 /**
  * An icon of the sprite: a name of `vendor/lucide.svg`. It is decoration; the control beside or around it has the name.
  * @param {string} name
  * @param {string} [size] `s` or `l`
  */
 export function icon(name, size = '') {
-  return svg('svg', { class: `i ${size}`.trim(), 'aria-hidden': 'true' },
-    svg('use', { href: `/static/vendor/lucide.svg#${name}` }));
+  const drawn = /** @type {SVGElement} */ (drawings.get(name)?.cloneNode(true) ?? svg('svg', { 'aria-hidden': 'true' }));
+  drawn.setAttribute('class', `i ${size}`.trim());
+  return drawn;
 }
 
 /**
  * A button. Without text among its children it needs `aria-label`.
  * @param {Children} children
- * @param {(event: MouseEvent) => void} onClick
+ * @param {((event: MouseEvent) => void)|null} onClick null: a listener further out acts for it
  * @param {Record<string, any>} [props]
  */
 export function button(children, onClick, props = {}) {
-  return el('button', { type: 'button', class: 'btn', ...props, on: { click: onClick } }, children);
+  return el('button', { type: 'button', class: 'btn', ...props, ...(onClick && { on: { click: onClick } }) }, children);
 }
 
 /**

@@ -75,14 +75,6 @@ export function formatBytes(bytes) {
 }
 
 /**
- * How many words a text has.
- * @param {string} text
- */
-export function countWords(text) {
-  return text.trim() === '' ? 0 : text.trim().split(/\s+/).length;
-}
-
-/**
  * An instant as people write it: the time today, the day before that.
  * @param {string} instant such as 2026-11-22T14:05:10.000Z
  */

@@ -67,7 +67,7 @@ export function card({ href, title, picture, at, length, acts = ['pick', 'like',
     el('div', { class: 'frame' }, link,
       acts.includes('pick') && actButton('pick', title, { class: 'pick', 'aria-pressed': String(chosen) }),
       others.length > 0 && el('span', { class: 'acts' }, others.map((act) => actButton(act, title))),
-      pile > 1 && button([icon('square-stack', 's'), String(pile)], () => {}, {
+      pile > 1 && button([icon('square-stack', 's'), String(pile)], null, {
         class: 'more', data: { act: 'unfold' }, 'aria-label': `Show all ${pile}`, title: `${pile - 1} more of the same moment  E`,
       })),
     !bare && el('div', { class: 'cap' }, el('b', { class: 'clip1' }, title), el('span', { class: 'num' }, formatLength(length))),
@@ -77,7 +77,7 @@ export function card({ href, title, picture, at, length, acts = ['pick', 'like',
 /** @param {Act} act @param {string} title @param {Record<string, any>} [props] */
 function actButton(act, title, props = {}) {
   const [picture, label, key] = ACTS[act];
-  return button(icon(picture), () => {}, { class: '', 'aria-label': `${label}: ${title}`, title: `${label}  ${key}`, data: { act }, ...props });
+  return button(icon(picture), null, { class: '', 'aria-label': `${label}: ${title}`, title: `${label}  ${key}`, data: { act }, ...props });
 }
 
 /**

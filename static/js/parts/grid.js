@@ -1,11 +1,11 @@
 // A grid of cards that may be very long: only chunks near the window are in the document. The others are boxes of
-// their height. While somebody scrolls, one chunk is drawn in each frame of the screen. The grid is one tab stop; arrows
-// move inside.
+// their height. While somebody scrolls, one row of cards is drawn in each frame of the screen. The grid is one tab stop;
+// arrows move inside.
 
 import { el } from '../core/dom.js';
 
 /** Rows in a chunk. */
-const ROWS = 2;
+const ROWS = 3;
 /** Chunks within this distance of the window are drawn, in CSS pixels. */
 const NEAR_PX = 1200;
 /** Columns of the grid that was measured last: the next one most likely has as many. */
@@ -20,6 +20,9 @@ let usualColumns = 1;
  * @property {string} [label] what the list contains, for screen readers
  */
 
+/** @param {DOMRectReadOnly} rect */
+const middleOf = ({ top, bottom }) => (top + bottom) / 2;
+
 /** @template T */
 export class Grid {
   /** @param {Parts<T>} parts */
@@ -30,8 +33,8 @@ export class Grid {
     this.items = [];
     this.columns = usualColumns;
     this.current = 0;
-    /** @type {Set<HTMLElement>} chunks near the window that are not drawn yet */
-    this.due = new Set();
+    /** @type {Map<HTMLElement, number>} chunks near the window that still lack rows, and how far from its middle they came */
+    this.due = new Map();
     this.frame = 0;
     this.list = el('div', { class: 'chunks', role: 'list', 'aria-label': label || null });
     this.end = el('div', { class: 'grid-end', 'aria-hidden': 'true' });
@@ -60,15 +63,12 @@ export class Grid {
    * @param {T[]} items
    */
   append(items) {
-    const kept = Math.floor(this.items.length / this.perChunk);
-    const focused = this.list.contains(document.activeElement);
+    const last = /** @type {HTMLElement|null} */ (this.list.lastElementChild);
+    const isFull = this.items.length % this.perChunk === 0;
     this.items = [...this.items, ...items];
-    // Only a last chunk that was not full may be in sight.
-    const inSight = this.list.children.length > kept || kept === 0;
-    while (this.list.children.length > kept) this.dropChunk(/** @type {HTMLElement} */ (this.list.lastElementChild));
-    this.addChunks(kept, inSight);
-    // The last chunk may have been drawn anew with the focus in it.
-    if (focused && !this.list.contains(document.activeElement)) this.stop(this.current)?.focus({ preventScroll: true });
+    // The cards of a last chunk that was not full stay; those that it lacks are drawn after them.
+    if (last?.firstChild && !isFull) this.drawLater(last, 0);
+    this.addChunks(this.list.children.length, !last);
     this.askForMore();
   }
 
@@ -127,11 +127,16 @@ export class Grid {
    * @param {boolean} inSight whether the first of them is seen at once; the observer would draw it a frame later
    */
   addChunks(from, inSight) {
+    let height = this.guessHeight();
     for (let place = from; place * this.perChunk < this.items.length; place += 1) {
       const chunk = el('div', { class: 'grid', role: 'presentation', data: { chunk: place } });
       this.list.append(chunk);
-      if (place === from && inSight) this.draw(chunk);
-      else chunk.style.setProperty('height', `${this.guessHeight()}px`);
+      if (place === from && inSight) {
+        this.draw(chunk);
+        height = this.guessHeight();
+      } else {
+        chunk.style.setProperty('height', `${height}px`);
+      }
       this.near.observe(chunk);
     }
   }
@@ -149,46 +154,73 @@ export class Grid {
   }
 
   /** @param {IntersectionObserverEntry} entry */
-  toggle({ target, isIntersecting, boundingClientRect }) {
+  toggle({ target, isIntersecting, boundingClientRect, rootBounds }) {
     const chunk = /** @type {HTMLElement} */ (target);
     if (!isIntersecting) this.due.delete(chunk);
     if (isIntersecting && !chunk.firstChild) {
-      this.due.add(chunk);
-      this.frame ||= requestAnimationFrame(() => this.drawDue());
+      this.drawLater(chunk, Math.abs(middleOf(boundingClientRect) - middleOf(rootBounds ?? boundingClientRect)));
     } else if (!isIntersecting && chunk.firstChild && chunk.isConnected && !chunk.contains(document.activeElement)) {
       chunk.style.setProperty('height', `${boundingClientRect.height}px`);
       chunk.replaceChildren();
     }
   }
 
-  /** Draws the chunk that is nearest to the middle of the window, and the others in the frames after. */
+  /**
+   * @param {HTMLElement} chunk
+   * @param {number} distance of its middle from that of the window, in CSS pixels
+   */
+  drawLater(chunk, distance) {
+    this.due.set(chunk, distance);
+    this.frame ||= requestAnimationFrame(() => this.drawDue());
+  }
+
+  /** Draws the next row of the chunk that came nearest to the middle of the window, and the others in the frames after. */
   drawDue() {
-    /** @param {HTMLElement} chunk */
-    const distance = (chunk) => {
-      const { top, bottom } = chunk.getBoundingClientRect();
-      return Math.abs(top + bottom - window.innerHeight);
-    };
-    const [nearest] = [...this.due].sort((one, other) => distance(one) - distance(other));
-    if (nearest) this.draw(nearest);
+    // The distances are those of the observer: to measure here would lay the page out once more in this frame.
+    const [nearest] = [...this.due].sort((one, other) => one[1] - other[1]);
+    if (nearest) this.drawRow(nearest[0]);
     this.frame = this.due.size > 0 ? requestAnimationFrame(() => this.drawDue()) : 0;
   }
 
   /** @param {HTMLElement} chunk */
+  drawRow(chunk) {
+    const [first, drawn] = [Number(chunk.dataset.chunk) * this.perChunk, chunk.children.length];
+    const whole = Math.min(this.perChunk, this.items.length - first);
+    const until = Math.min(drawn + this.columns, whole);
+    chunk.append(...this.cards(first + drawn, first + until));
+    if (until === whole) this.settle(chunk);
+    this.stop(this.current)?.setAttribute('tabindex', '0');
+  }
+
+  /** @param {HTMLElement} chunk */
   draw(chunk) {
-    this.due.delete(chunk);
     const first = Number(chunk.dataset.chunk) * this.perChunk;
     const focused = chunk.contains(document.activeElement);
-    const cards = this.items.slice(first, first + this.perChunk).map((item, offset) => {
-      const card = this.make(item, first + offset);
+    chunk.replaceChildren(...this.cards(first, first + this.perChunk));
+    this.settle(chunk);
+    this.stop(this.current)?.setAttribute('tabindex', '0');
+    if (focused) this.stop(this.current)?.focus({ preventScroll: true });
+  }
+
+  /** A chunk that has all its cards is as high as they are. @param {HTMLElement} chunk */
+  settle(chunk) {
+    this.due.delete(chunk);
+    chunk.style.removeProperty('height');
+  }
+
+  /**
+   * The cards of some places.
+   * @param {number} from
+   * @param {number} until the place after the last one
+   */
+  cards(from, until) {
+    return this.items.slice(from, until).map((item, offset) => {
+      const card = this.make(item, from + offset);
       card.setAttribute('role', 'listitem');
-      card.dataset.place = String(first + offset);
+      card.dataset.place = String(from + offset);
       for (const inside of card.querySelectorAll('a, button, input')) inside.setAttribute('tabindex', '-1');
       return card;
     });
-    chunk.replaceChildren(...cards);
-    chunk.style.removeProperty('height');
-    this.stop(this.current)?.setAttribute('tabindex', '0');
-    if (focused) this.stop(this.current)?.focus({ preventScroll: true });
   }
 
   /**
@@ -216,7 +248,7 @@ export class Grid {
   focus(place) {
     if (place < 0 || place >= this.items.length) return;
     const chunk = /** @type {HTMLElement|undefined} */ (this.list.children[Math.floor(place / this.perChunk)]);
-    if (chunk && !chunk.firstChild) this.draw(chunk);
+    if (chunk && !this.card(place)) this.draw(chunk);
     this.stop(this.current)?.setAttribute('tabindex', '-1');
     this.current = place;
     const stop = this.stop(place);

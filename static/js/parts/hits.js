@@ -55,9 +55,6 @@ export function hitTitle({ title, video_id: id = '' }) {
 }
 
 /** @param {Hit} hit */
-export const foldedOf = (hit) => [...(hit.folded ?? []), ...(hit.merged ?? [])];
-
-/** @param {Hit} hit */
 export const previewOf = (hit) => `/v1/clips/${hit.clip_id}/preview`;
 
 /**

@@ -1,6 +1,6 @@
 // Plays ranges of videos one after the other: two video elements take turns, so that the next one is ready.
 
-import { button, el, icon, iconButton } from '../core/dom.js';
+import { button, el, fill, icon, iconButton } from '../core/dom.js';
 import { formatTime, MediaClock } from '../core/time.js';
 import { clockOf } from './clock.js';
 
@@ -200,8 +200,11 @@ export class ListPlayer extends EventTarget {
     const total = this.ranges.reduce((sum, { start, end }) => sum + end - start, 0);
     this.clockText.textContent = formatTime(this.passed, { fraction: true });
     this.of.textContent = `/ ${formatTime(total, { fraction: true })}`;
-    this.playButton.setAttribute('aria-label', this.wants ? 'Pause' : 'Play');
-    this.playButton.querySelector('use')?.setAttribute('href', icon(this.wants ? 'pause' : 'play').firstElementChild?.getAttribute('href') ?? '');
+    const act = this.wants ? 'Pause' : 'Play';
+    if (this.playButton.getAttribute('aria-label') !== act) {
+      this.playButton.setAttribute('aria-label', act);
+      fill(this.playButton, icon(act.toLowerCase()));
+    }
     this.dispatchEvent(new Event('change'));
   }
 

@@ -2,7 +2,7 @@
 
 import { button, el, fill, icon, iconButton, keyCap } from '../../core/dom.js';
 import { openMenu } from '../../core/menu.js';
-import { count, countWords } from '../../core/words.js';
+import { count } from '../../core/words.js';
 import { EVERYWHERE } from '../../parts/query.js';
 
 /** @type {[value: string, label: string][]} */
@@ -10,6 +10,14 @@ export const SOURCES = [['', 'Everywhere'], ['visual', 'Seen'], ['spoken', 'Said
 /** Fewest words of a text whose number is shown. */
 const LONG = 12;
 const grows = CSS.supports('field-sizing', 'content');
+
+/**
+ * How many words a text has.
+ * @param {string} text
+ */
+export function countWords(text) {
+  return text.trim() === '' ? 0 : text.trim().split(/\s+/).length;
+}
 
 export class Ask {
   /**

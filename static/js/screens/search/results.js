@@ -5,12 +5,13 @@ import { connection } from '../../core/connection.js';
 import { button, el, fill, icon, iconButton } from '../../core/dom.js';
 import { announce, problemBox } from '../../core/problems.js';
 import { openMenu } from '../../core/menu.js';
-import { count, countWords, formatNumber } from '../../core/words.js';
+import { count, formatNumber } from '../../core/words.js';
 import { Shapes, hitCard } from '../../parts/card.js';
 import { Grid } from '../../parts/grid.js';
-import { foldedOf, hitPath, opensAt } from '../../parts/hits.js';
+import { hitPath, opensAt } from '../../parts/hits.js';
 import { Previews } from '../../parts/preview.js';
 import { EVERYWHERE, FILTERS, canHear, filterOf, isText, queryParameters, searchOf, sourcesOf } from '../../parts/query.js';
+import { countWords } from './ask.js';
 import { Groups } from './groups.js';
 import { filterChips } from './facets.js';
 
@@ -31,6 +32,9 @@ const ORDERS = {
   // A video's id begins with the time of its making.
   newest: (one, other) => other.video_id.localeCompare(one.video_id) || one.rank - other.rank,
 };
+
+/** @param {Hit} hit */
+const foldedOf = (hit) => [...(hit.folded ?? []), ...(hit.merged ?? [])];
 
 /**
  * What the results ask of their screen.
@@ -108,6 +112,9 @@ export class Results {
     const timer = setTimeout(() => this.drawSkeleton(), WAIT_MS);
     try {
       this.answer = await search(asked.body, asked.file, this.stop.signal);
+      // Pictures of another shape than was supposed would move all cards.
+      if (!localStorage.getItem(RATIO)) this.shapes.set(await (await import('./shape.js')).shapeOf(this.answer));
+      this.stop.signal.throwIfAborted();
       this.draw(this.answer);
     } catch (error) {
       if (!isAbort(error)) this.fail(error, () => this.load());
