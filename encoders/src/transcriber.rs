@@ -157,7 +157,7 @@ pub trait Transcriber: Send {
     /// Most samples of a window, at least [`SAMPLE_RATE`].
     fn longest_window(&self) -> usize;
 
-    /// How many windows one call should get: more than one if that is faster. Windows of one call can't read each other's
+    /// Most windows that one call should get: more than one if that is faster. Windows of one call can't read each other's
     /// text.
     fn windows_at_once(&self) -> usize {
         1

@@ -22,7 +22,7 @@ use crate::vectors::{CheckSettings, EngineKind, EngineSettings};
 
 pub use retry_waits::RetryWaits;
 pub use screen_text::ScreenTextArgs;
-pub use speech::SpeechArgs;
+pub use speech::{SpeechArgs, windows_at_once};
 
 /// How a server runs.
 #[derive(Debug, Clone, Args)]

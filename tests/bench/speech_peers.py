@@ -41,6 +41,8 @@ TEXTS, TIMES, RATE, SECONDS = 50_257, 1501, 16_000, 30
 # Tokens of text a window: about 150 words a minute.
 WRITTEN = 100
 SHORT, LONG, ROUNDS = 1, 4, 3
+# Windows that are written side by side.
+TOGETHER = 8
 # How much a position outweighs what the layers add.
 LOUD = 60.0
 
@@ -103,10 +105,11 @@ def write_sound(path, samples):
         file.writeframes((samples * 32767).astype("<i2").tobytes())
 
 
-def of_reprise(program, folder, file, precision, windows):
+def of_reprise(program, folder, file, precision, windows, together=1):
     """CPU seconds of writing a file down, ffmpeg's with it."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    arguments = ["transcribe", "--transcribe", folder, "--precision", precision, "--without-text-before", "--with-silence", "--json", file]
+    how = ["--precision", precision, "--without-text-before", "--windows", together, "--with-silence", "--json"]
+    arguments = ["transcribe", "--transcribe", folder, *how, file]
     out = subprocess.run([program, *map(str, arguments)], check=True, capture_output=True, text=True).stdout
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     segments = json.loads(out)["segments"]
@@ -147,12 +150,26 @@ def of_faster_whisper(model, samples, windows):
     return time.process_time() - begun
 
 
+def of_faster_whisper_together(model, samples, windows):
+    """CPU seconds of writing windows down, TOGETHER at once, greedily and once."""
+    begun = time.process_time()
+    clips = [{"start": at * SECONDS, "end": (at + 1) * SECONDS} for at in range(windows)]
+    segments, _ = faster_whisper.BatchedInferencePipeline(model).transcribe(
+        samples, language="en", beam_size=1, temperature=0.0, vad_filter=False, clip_timestamps=clips, without_timestamps=False,
+        batch_size=TOGETHER,
+    )  # fmt: skip
+    words = [len(it.text.split()) for it in segments]
+    assert words == [WRITTEN] * windows, words
+    return time.process_time() - begun
+
+
 def measured(program, name):
-    """Medians of CPU seconds per hour: transformers f32, faster-whisper f32, reprise f32, faster-whisper int8, reprise int8."""
+    """Medians of CPU seconds per hour: transformers f32, faster-whisper f32, reprise f32, faster-whisper int8, reprise int8;
+    then the last four with windows side by side."""
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         model, extractor, written = write_model(folder / "model", SHAPES[name])
-        files = {count: folder / f"{count}.wav" for count in (SHORT, LONG)}
+        files = {count: folder / f"{count}.wav" for count in (SHORT, LONG, TOGETHER, 2 * TOGETHER)}
         for count, file in files.items():
             write_sound(file, sound(count))
         hour, costs = 3600 / ((LONG - SHORT) * SECONDS), []
@@ -166,7 +183,13 @@ def measured(program, name):
                 round.append(of_faster_whisper(peer, sound(LONG - SHORT), LONG - SHORT))
                 whole = of_reprise(program, folder / "model", files[LONG], precision, LONG)
                 round.append(whole - of_reprise(program, folder / "model", files[SHORT], precision, SHORT))
-            costs.append([it * hour for it in round])
+            round = [it * hour for it in round]
+            hour_together = 3600 / (TOGETHER * SECONDS)
+            for peer, precision in zip(faster, ("f32", "int8")):
+                round.append(hour_together * of_faster_whisper_together(peer, sound(TOGETHER), TOGETHER))
+                cost = lambda count: of_reprise(program, folder / "model", files[count], precision, count, TOGETHER)
+                round.append(hour_together * (cost(2 * TOGETHER) - cost(TOGETHER)))
+            costs.append(round)
         return [statistics.median(column) for column in zip(*costs)]
 
 
@@ -174,15 +197,17 @@ def main():
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     program, names = sys.argv[1], sys.argv[2:] or list(SHAPES)
-    rows = []
+    rows, together = [], []
     with torch.inference_mode():
         for name in names:
-            peer, fast, full, fast_int8, small = measured(program, name)
+            peer, fast, full, fast_int8, small, *others = measured(program, name)
             best = min(peer, fast)
             rows.append(
                 f"| {name} | {peer:.0f} | {fast:.0f} | {full:.0f} | {best / full:.2f} | {fast_int8:.0f} | {small:.0f} | {fast_int8 / small:.2f} |"
             )
-            print(rows[-1], flush=True)
+            fast, full, fast_int8, small = others
+            together.append(f"| {name} | {fast:.0f} | {full:.0f} | {fast / full:.2f} | {fast_int8:.0f} | {small:.0f} | {fast_int8 / small:.2f} |")
+            print(rows[-1], together[-1], sep="\n", flush=True)
     table = "\n".join([
         MARKS[0],
         "",
@@ -193,6 +218,12 @@ def main():
         "| shape | transformers f32 | faster-whisper f32 | reprise f32 | of the faster peer's speed | faster-whisper int8 | reprise int8 | of its speed |",
         "|---|---|---|---|---|---|---|---|",
         *rows,
+        "",
+        f"{TOGETHER} windows side by side (`--windows {TOGETHER}`; faster-whisper's `BatchedInferencePipeline`):",
+        "",
+        "| shape | faster-whisper f32 | reprise f32 | of its speed | faster-whisper int8 | reprise int8 | of its speed |",
+        "|---|---|---|---|---|---|---|",
+        *together,
         "",
         MARKS[1],
     ])  # fmt: skip

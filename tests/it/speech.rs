@@ -177,6 +177,7 @@ impl Run<'_> {
         let transcription = Transcription {
             path: self.path,
             options: &TranscribeOptions { with_text_before, ..TranscribeOptions::default() },
+            windows_at_once: self.windows_at_once,
             detector: (self.detector)(),
             activity: ActivityOptions::default(),
             limits: &Limits::default(),

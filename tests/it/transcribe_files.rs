@@ -57,6 +57,7 @@ fn a_film_is_written_down_in_every_form_and_twice_the_same() {
     }
     assert_eq!(prints(&[path, "--json"]), text);
     assert_eq!(prints(&[path]).lines().count(), segments.len());
+    assert_eq!(prints(&[path, "--srt", "--windows", "8"]), prints(&[path, "--srt", "--windows", "2"]));
     assert!(prints(&[path, "--vtt", "--language", "de"]).starts_with("WEBVTT\n\n00:00:"));
     let srt = folder.path().join("noisy.srt");
     std::fs::write(&srt, prints(&[path, "--srt"])).unwrap();
@@ -127,6 +128,7 @@ fn what_can_not_be_written_down_says_why() {
     complains(&["transcribe", "/no/such/file", "--transcribe", model], "/no/such/file");
     complains(&["transcribe", text, text, "--srt", "--transcribe", model], "--to FOLDER");
     complains(&["transcribe", text, "--transcribe", "builtin:tiny"], "write down no speech");
+    complains(&["transcribe", text, "--transcribe", model, "--windows", "0"], "from 1 to 64");
     let language = ["transcribe", text, "--language", "tlh", "--transcribe", model];
     complains(&language, "does not know the language");
     complains(&["embed", "--model", model, "--text", "a dive"], "reprise transcribe");

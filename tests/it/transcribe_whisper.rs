@@ -127,14 +127,15 @@ async fn a_model_in_the_process_writes_what_the_command_line_writes_on_postgres(
     check(&["--database-url", &url]).await;
 }
 
-#[tokio::test]
-async fn a_crash_loses_no_window_and_changes_no_word() {
+/// Kills the server while it writes down a film, with so many windows side by side.
+async fn check_crash(windows: &str) {
     let Some(speech) = test_data(SPEECH) else { return };
     let folder = tempfile::tempdir().unwrap();
     let film = film(&speech, folder.path());
     let weights = Path::new(env!("CARGO_MANIFEST_DIR")).join("parity/data/silero/model.safetensors");
     let detector = ["--vad", weights.to_str().unwrap()];
-    let server = serve(folder.path(), &detector);
+    let flags = [&detector[..], &["--transcribe-windows", windows]].concat();
+    let server = serve(folder.path(), &flags);
     let video = server.ingest(&film).await;
     let deadline = Instant::now() + PATIENCE;
     // Some windows are stored; it does not matter how many.
@@ -143,8 +144,21 @@ async fn a_crash_loses_no_window_and_changes_no_word() {
         tokio::task::yield_now().await;
     }
     server.kill();
-    let server = serve(folder.path(), &detector);
+    let server = serve(folder.path(), &flags);
     ends(&server, &job(&server, &video).await).await;
     let made = track(&server, &video).await;
-    assert_eq!(srt(&server, &made).await, written(&film, &[&["--srt"][..], &detector].concat()));
+    assert_eq!(
+        srt(&server, &made).await,
+        written(&film, &[&["--srt", "--windows", windows][..], &detector].concat())
+    );
+}
+
+#[tokio::test]
+async fn a_crash_loses_no_window_and_changes_no_word() {
+    check_crash("1").await;
+}
+
+#[tokio::test]
+async fn a_crash_loses_no_window_of_those_that_are_written_side_by_side() {
+    check_crash("4").await;
 }

@@ -101,6 +101,8 @@ pub struct Transcription<'a> {
     pub path: &'a Path,
     /// Language, word times, conditioning.
     pub options: &'a TranscribeOptions,
+    /// Most windows that are written side by side, at least one. It is one where windows read the text before them.
+    pub windows_at_once: usize,
     /// Finds speech, so that silence is skipped; `None` hears everything.
     pub detector: Option<Box<dyn SpeechDetector>>,
     /// When sound counts as speech.
@@ -127,7 +129,7 @@ impl Transcription<'_> {
         let longest = transcriber.longest_window().max(SAMPLE_RATE);
         let at_once = match self.options.with_text_before {
             true => 1,
-            false => transcriber.windows_at_once().clamp(1, MOST_AT_ONCE),
+            false => self.windows_at_once.min(transcriber.windows_at_once()).clamp(1, MOST_AT_ONCE),
         };
         let resume = match resume.at {
             Some(_) => resume,

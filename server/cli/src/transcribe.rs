@@ -14,6 +14,7 @@ use reprise_encoders::transcriber::{SpokenSegment, TranscribeOptions, Transcribe
 use reprise_encoders::video::{self, Limits, VideoError};
 use reprise_research::compute::ComputeArgs;
 use reprise_research::terminal::{clock, say};
+use reprise_server::config::windows_at_once;
 use reprise_server::subtitles::{Line, write_srt, write_vtt};
 use reprise_server::transcription::lines_of;
 use serde::Serialize;
@@ -39,6 +40,10 @@ pub(crate) struct TranscribeArgs {
     /// Writes each half minute without the text before it: a mistake does not go on
     #[arg(long)]
     without_text_before: bool,
+    /// Windows of half a minute that are written side by side. With more than one they do not read the text before them:
+    /// faster, above all on a GPU
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = windows_at_once)]
+    windows: usize,
     /// Hears silence too
     #[arg(long)]
     with_silence: bool,
@@ -111,7 +116,7 @@ impl TranscribeArgs {
             language: self.language.clone(),
             // They cut long segments into lines.
             word_times: !self.is_plain(),
-            with_text_before: !self.without_text_before,
+            with_text_before: !self.without_text_before && self.windows == 1,
             prompt: self.hint.clone(),
         }
     }
@@ -127,6 +132,7 @@ impl TranscribeArgs {
         let transcription = Transcription {
             path: file,
             options: &options,
+            windows_at_once: self.windows,
             detector,
             activity: ActivityOptions::default(),
             limits: &limits,

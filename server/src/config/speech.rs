@@ -15,6 +15,10 @@ pub struct SpeechArgs {
     /// openai/whisper-base, or a folder
     #[arg(long, env = "REPRISE_TRANSCRIBE", value_name = "MODEL", conflicts_with = "transcribe_url")]
     pub transcribe: Option<ModelName>,
+    /// Windows of half a minute that this model writes side by side. With more than one they do not read the text before
+    /// them: faster, above all on a GPU, but names are spelled less steadily
+    #[arg(long, env = "REPRISE_TRANSCRIBE_WINDOWS", value_name = "COUNT", default_value_t = 1, value_parser = windows_at_once)]
+    pub transcribe_windows: usize,
     /// Service that does it instead: the address of any OpenAI-compatible /v1/audio/transcriptions. Sound is sent there, to
     /// any address that you name, also on this machine and its network; redirects are not followed
     #[arg(long, env = "REPRISE_TRANSCRIBE_URL", value_name = "URL")]
@@ -36,6 +40,18 @@ pub struct SpeechArgs {
     /// time; 0: it leaves them to other processes
     #[arg(long, env = "REPRISE_TRANSCRIPTIONS_AT_ONCE", default_value_t = 1)]
     pub transcriptions_at_once: usize,
+}
+
+/// Most windows that are written side by side; each takes memory.
+const MOST_WINDOWS: usize = 64;
+
+/// Reads a count of windows from a command line.
+///
+/// # Errors
+/// For what is no count from 1 to 64.
+pub fn windows_at_once(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| (1..=MOST_WINDOWS).contains(count));
+    count.ok_or_else(|| format!("must be a whole number from 1 to {MOST_WINDOWS}"))
 }
 
 impl SpeechArgs {

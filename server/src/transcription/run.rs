@@ -102,12 +102,15 @@ async fn hear(
         None => ResumePoint::default(),
     };
     let (finished, mut receive) = mpsc::channel(WAITING);
+    // A service hears one piece after the other.
+    let windows_at_once = if speech.is_local() { work.app.config.speech.transcribe_windows } else { 1 };
     let ears = Ears {
         app: Arc::clone(work.app),
         speech: Arc::clone(speech),
         progress: Arc::clone(progress),
         path: file.path().to_owned(),
-        options: options(asked),
+        options: options(asked, windows_at_once),
+        windows_at_once,
     };
     let listening = tokio::task::spawn_blocking(move || ears.listen(resume, finished));
     let stored = store(work, &model, &mut receive, &mut windows).await;
@@ -150,11 +153,12 @@ async fn store(
 }
 
 /// How a job writes down speech. `language`: a BCP 47 tag.
-fn options(language: Option<&str>) -> TranscribeOptions {
+fn options(language: Option<&str>, windows_at_once: usize) -> TranscribeOptions {
     TranscribeOptions {
         language: language.map(|tag| speech::code_of(tag).to_owned()),
         // Times of words cut long segments into lines.
         word_times: true,
+        with_text_before: windows_at_once == 1,
         ..TranscribeOptions::default()
     }
 }
@@ -193,6 +197,7 @@ struct Ears {
     progress: Arc<JobProgress>,
     path: PathBuf,
     options: TranscribeOptions,
+    windows_at_once: usize,
 }
 
 impl Ears {
@@ -207,6 +212,7 @@ impl Ears {
             let transcription = Transcription {
                 path: &self.path,
                 options: &self.options,
+                windows_at_once: self.windows_at_once,
                 detector: Some(self.speech.detector()),
                 activity: ActivityOptions::default(),
                 limits: &limits,

@@ -1,8 +1,9 @@
-//! Writes one window's tokens at one temperature after the other until they look right.
+//! Writes the tokens of windows at one temperature after the other until they look right.
 
 use std::io::Write;
 use std::ops::ControlFlow;
 
+use candle_core::Tensor;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
@@ -83,75 +84,167 @@ pub(super) struct Writer<'a> {
     pub(super) longest: usize,
 }
 
+/// Tokens of one window while they are chosen.
+struct Draft {
+    tokens: Vec<u32>,
+    logprobs: Vec<f32>,
+    /// Sum of the logarithms of the probabilities, that of the end included, and how many they are.
+    sum: f64,
+    count: u32,
+    no_speech: f32,
+    random: SplitMix,
+    is_over: bool,
+}
+
 impl Writer<'_> {
-    /// The first attempt that looks right, else the last one; `None` if `on_step` cancelled it.
+    /// Of each window the first attempt that looks right, else the last one; `None` if `on_step` cancelled it. All
+    /// prompts are of one length. A window is written as it would be alone.
     ///
     /// # Errors
     /// [`EncodeError::Failed`] if the device fails.
     pub(super) fn write(
         &self,
-        prompt: &[u32],
+        prompts: &[Vec<u32>],
         memory: &Memory,
         on_step: &mut OnStep<'_>,
-    ) -> Result<Option<Attempt>, EncodeError> {
-        let mut last = None;
+    ) -> Result<Option<Vec<Attempt>>, EncodeError> {
+        let mut last: Vec<Option<Attempt>> = vec![None; prompts.len()];
+        let mut open: Vec<usize> = (0..prompts.len()).collect();
         for temperature in TEMPERATURES {
-            let Some(attempt) = self.attempt(prompt, memory, temperature, on_step)? else { return Ok(None) };
-            let is_over = attempt.verdict(&self.thresholds) != Verdict::Again;
-            last = Some(attempt);
-            if is_over {
+            let these: Vec<Vec<u32>> = open.iter().map(|at| prompts[*at].clone()).collect();
+            let memory = self.part(memory, &open, prompts.len())?;
+            let Some(attempts) = self.attempts(&these, memory, temperature, on_step)? else {
+                return Ok(None);
+            };
+            for (at, attempt) in open.iter().zip(attempts) {
+                last[*at] = Some(attempt);
+            }
+            let is_open = |attempt: &Attempt| attempt.verdict(&self.thresholds) == Verdict::Again;
+            open.retain(|at| last[*at].as_ref().is_some_and(is_open));
+            if open.is_empty() {
                 break;
             }
         }
-        Ok(last)
+        Ok(last.into_iter().collect())
     }
 
-    /// One attempt. The same temperature gives the same text.
-    pub(super) fn attempt(
+    /// The memory of some of `count` windows.
+    fn part(&self, memory: &Memory, windows: &[usize], count: usize) -> Result<Memory, EncodeError> {
+        match windows.len() == count {
+            true => Ok(memory.clone()),
+            false => memory.of(windows).map_err(failed),
+        }
+    }
+
+    /// One attempt at each window. The same temperature gives the same text.
+    pub(super) fn attempts(
         &self,
-        prompt: &[u32],
-        memory: &Memory,
+        prompts: &[Vec<u32>],
+        mut memory: Memory,
         temperature: f32,
         on_step: &mut OnStep<'_>,
-    ) -> Result<Option<Attempt>, EncodeError> {
+    ) -> Result<Option<Vec<Attempt>>, EncodeError> {
         let mut cache = self.decoder.cache();
-        let rows = self.decoder.forward(prompt, memory, &mut cache, None).map_err(failed)?;
-        let start = prompt.iter().rposition(|token| *token == self.tokens.start).unwrap_or(0);
-        let no_speech = match self.tokens.no_speech {
-            Some(token) => probability(&self.scores(&rows, start)?, token),
-            None => 0.0,
-        };
-        let mut scores = self.scores(&rows, prompt.len() - 1)?;
-        let mut random = SplitMix::new(u64::from(temperature.to_bits()));
-        let (mut tokens, mut logprobs, mut sum) = (Vec::new(), Vec::new(), 0.0);
-        let mut count = 0_u32;
-        while prompt.len() + tokens.len() < self.longest {
+        let rows = self.decoder.forward(&prompts.concat(), &memory, &mut cache, None).map_err(failed)?;
+        let length = prompts.first().map_or(0, Vec::len);
+        let mut drafts = self.drafts(prompts, &rows, temperature)?;
+        // The windows that the decoder still works on, and the scores of each one's next token.
+        let mut open: Vec<usize> = (0..drafts.len()).collect();
+        let mut scores = self.scores(&rows, open.iter().map(|at| (at + 1) * length - 1))?;
+        for written in length.. {
             if on_step() == ControlFlow::Break(()) {
                 return Ok(None);
             }
-            self.rules.apply(&mut scores, &tokens, self.tokens);
-            let choice = choose(&scores, temperature, &mut random)?;
-            sum += f64::from(choice.logprob);
-            count += 1;
-            if choice.token == self.tokens.end {
+            for (at, scores) in open.iter().zip(&mut scores) {
+                self.extend(&mut drafts[*at], scores, temperature)?;
+            }
+            let still = |place: &usize| !drafts[open[*place]].is_over;
+            let kept: Vec<usize> = (0..open.len()).filter(still).collect();
+            if kept.is_empty() || written + 1 >= self.longest {
                 break;
             }
-            tokens.push(choice.token);
-            logprobs.push(choice.logprob);
-            if prompt.len() + tokens.len() < self.longest {
-                let rows = self.decoder.forward(&[choice.token], memory, &mut cache, None).map_err(failed)?;
-                scores = self.scores(&rows, 0)?;
+            // To copy the memory costs more than to write a few tokens for nothing.
+            if kept.len() * 2 <= open.len() {
+                memory = memory.of(&kept).map_err(failed)?;
+                cache.keep(&kept).map_err(failed)?;
+                open = kept.iter().map(|place| open[*place]).collect();
             }
+            let last = |at: &usize| drafts[*at].tokens.last().copied().unwrap_or(self.tokens.end);
+            let ids: Vec<u32> = open.iter().map(last).collect();
+            let rows = self.decoder.forward(&ids, &memory, &mut cache, None).map_err(failed)?;
+            scores = self.scores(&rows, 0..open.len())?;
         }
-        let avg_logprob = (sum / f64::from(count.max(1))) as f32;
-        let compression_ratio = compression_ratio(self.tokens.text(&tokens)?.trim());
-        Ok(Some(Attempt { tokens, logprobs, avg_logprob, compression_ratio, no_speech, temperature }))
+        drafts
+            .into_iter()
+            .map(|draft| self.attempt_of(draft, temperature))
+            .collect::<Result<_, _>>()
+            .map(Some)
     }
 
-    /// The scores after one of the rows.
-    fn scores(&self, rows: &candle_core::Tensor, at: usize) -> Result<Vec<f32>, EncodeError> {
-        let row = rows.narrow(0, at, 1).and_then(|row| self.decoder.scores(&row));
-        row.and_then(|scores| scores.squeeze(0)?.to_vec1()).map_err(failed)
+    /// Empty drafts, with the probability that nobody speaks.
+    fn drafts(
+        &self,
+        prompts: &[Vec<u32>],
+        rows: &Tensor,
+        temperature: f32,
+    ) -> Result<Vec<Draft>, EncodeError> {
+        let start =
+            |prompt: &Vec<u32>| prompt.iter().rposition(|token| *token == self.tokens.start).unwrap_or(0);
+        let starts = prompts.iter().enumerate().map(|(at, prompt)| at * prompt.len() + start(prompt));
+        let silent = match self.tokens.no_speech {
+            Some(token) => {
+                self.scores(rows, starts)?.iter().map(|scores| probability(scores, token)).collect()
+            }
+            None => vec![0.0; prompts.len()],
+        };
+        let draft = |no_speech| Draft {
+            tokens: Vec::new(),
+            logprobs: Vec::new(),
+            sum: 0.0,
+            count: 0,
+            no_speech,
+            random: SplitMix::new(u64::from(temperature.to_bits())),
+            is_over: false,
+        };
+        Ok(silent.into_iter().map(draft).collect())
+    }
+
+    /// Chooses a draft's next token.
+    fn extend(&self, draft: &mut Draft, scores: &mut [f32], temperature: f32) -> Result<(), EncodeError> {
+        if draft.is_over {
+            return Ok(());
+        }
+        self.rules.apply(scores, &draft.tokens, self.tokens);
+        let choice = choose(scores, temperature, &mut draft.random)?;
+        draft.sum += f64::from(choice.logprob);
+        draft.count += 1;
+        draft.is_over = choice.token == self.tokens.end;
+        if !draft.is_over {
+            draft.tokens.push(choice.token);
+            draft.logprobs.push(choice.logprob);
+        }
+        Ok(())
+    }
+
+    fn attempt_of(&self, draft: Draft, temperature: f32) -> Result<Attempt, EncodeError> {
+        let Draft { tokens, logprobs, sum, count, no_speech, .. } = draft;
+        let avg_logprob = (sum / f64::from(count.max(1))) as f32;
+        let compression_ratio = compression_ratio(self.tokens.text(&tokens)?.trim());
+        Ok(Attempt { tokens, logprobs, avg_logprob, compression_ratio, no_speech, temperature })
+    }
+
+    /// The scores after some of the rows.
+    fn scores(
+        &self,
+        rows: &Tensor,
+        places: impl Iterator<Item = usize>,
+    ) -> Result<Vec<Vec<f32>>, EncodeError> {
+        let places: Vec<u32> = places.map(|at| at as u32).collect();
+        let scores = || match places.len() == rows.dim(0)? {
+            true => self.decoder.scores(rows),
+            false => self.decoder.scores(&rows.index_select(&Tensor::new(&places[..], rows.device())?, 0)?),
+        };
+        scores().and_then(|scores| scores.to_vec2()).map_err(failed)
     }
 }
 

@@ -1,4 +1,5 @@
-//! The decoder: tokens so far to scores of the next, with attention to the encoder's rows.
+//! The decoder: tokens so far to scores of the next, with attention to the encoder's rows. Several windows go through it
+//! side by side.
 
 use candle_core::{D, DType, Result, Tensor};
 use candle_nn::kv_cache::KvCache;
@@ -42,13 +43,70 @@ struct Layer {
     down: Linear,
 }
 
-/// Keys and values of a window, layer by layer: (heads, positions, head).
-pub(super) struct Memory(Vec<(Tensor, Tensor)>);
+/// Keys and values of windows, layer by layer: (windows * heads, positions, head).
+#[derive(Clone)]
+pub(super) struct Memory {
+    layers: Vec<(Tensor, Tensor)>,
+    windows: usize,
+    heads: usize,
+}
 
-/// Keys and values of the tokens so far, layer by layer.
+impl Memory {
+    /// The windows of all memories, in order.
+    pub(super) fn joined(mut memories: Vec<Memory>) -> Result<Memory> {
+        let first = memories.first().ok_or_else(|| candle_core::Error::msg("no window"))?;
+        let (layers, heads) = (first.layers.len(), first.heads);
+        let windows = memories.iter().map(|it| it.windows).sum();
+        if memories.len() == 1 {
+            return Ok(memories.remove(0));
+        }
+        let layer = |at: usize| {
+            let (keys, values): (Vec<_>, Vec<_>) =
+                memories.iter().map(|it| (&it.layers[at].0, &it.layers[at].1)).unzip();
+            Ok((Tensor::cat(&keys, 0)?, Tensor::cat(&values, 0)?))
+        };
+        Ok(Memory { layers: (0..layers).map(layer).collect::<Result<_>>()?, windows, heads })
+    }
+
+    /// Some of the windows, in the order of `windows`.
+    pub(super) fn of(&self, windows: &[usize]) -> Result<Memory> {
+        let part = |all: &Tensor| of_windows(all, windows, self.heads);
+        let layer = |(keys, values): &(Tensor, Tensor)| Ok((part(keys)?, part(values)?));
+        let layers = self.layers.iter().map(layer).collect::<Result<_>>()?;
+        Ok(Memory { layers, windows: windows.len(), heads: self.heads })
+    }
+}
+
+/// Keys and values of the tokens so far, layer by layer: (windows * heads, tokens, head).
 pub(super) struct Cache {
     layers: Vec<KvCache>,
+    heads: usize,
     tokens: usize,
+}
+
+impl Cache {
+    /// Keeps some of the windows, in the order of `windows`.
+    pub(super) fn keep(&mut self, windows: &[usize]) -> Result<()> {
+        for layer in &mut self.layers {
+            if let (Some(keys), Some(values)) = (layer.k()?, layer.v()?) {
+                *layer = KvCache::new(1, CACHE_STEP);
+                layer.append(
+                    &of_windows(&keys, windows, self.heads)?,
+                    &of_windows(&values, windows, self.heads)?,
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The rows of some windows, of (windows * heads, rows, head).
+fn of_windows(all: &Tensor, windows: &[usize], heads: usize) -> Result<Tensor> {
+    let parts = windows.iter().map(|at| all.narrow(0, at * heads, heads)).collect::<Result<Vec<_>>>()?;
+    match &parts[..] {
+        [one] => one.contiguous(),
+        parts => Tensor::cat(parts, 0),
+    }
 }
 
 /// Collects the cross-attention of some heads, layer and head: each (tokens, positions).
@@ -76,28 +134,38 @@ impl Decoder {
 
     /// An empty cache.
     pub(super) fn cache(&self) -> Cache {
-        Cache { layers: self.layers.iter().map(|_| KvCache::new(1, CACHE_STEP)).collect(), tokens: 0 }
+        let layers = self.layers.iter().map(|_| KvCache::new(1, CACHE_STEP)).collect();
+        Cache { layers, heads: self.shape.heads, tokens: 0 }
     }
 
-    /// What the layers attend to of the encoder's rows, (positions, width).
+    /// Bytes of the memory of one window.
+    pub(super) fn memory_bytes(&self, positions: usize) -> usize {
+        self.layers.len() * 2 * positions * self.shape.width * size_of::<f32>()
+    }
+
+    /// What the layers attend to of one window's rows, (positions, width).
     pub(super) fn memory(&self, rows: &Tensor) -> Result<Memory> {
         let memory = |layer: &Layer| {
             let both = layer.cross_memory.forward(rows)?;
             let width = self.shape.width;
-            let part = |at: usize| self.by_head(&both.narrow(1, at * width, width)?);
+            let part = |at: usize| self.by_head(&both.narrow(1, at * width, width)?, 1);
             Ok((part(0)?, part(1)?))
         };
-        self.layers.iter().map(memory).collect::<Result<_>>().map(Memory)
+        let layers = self.layers.iter().map(memory).collect::<Result<_>>()?;
+        Ok(Memory { layers, windows: 1, heads: self.shape.heads })
     }
 
-    /// (heads, rows, head) of (rows, width).
-    fn by_head(&self, rows: &Tensor) -> Result<Tensor> {
+    /// (windows * heads, rows, head) of (windows * rows, width).
+    fn by_head(&self, rows: &Tensor, windows: usize) -> Result<Tensor> {
         let Shape { width, heads, .. } = self.shape;
-        rows.reshape((rows.dim(0)?, heads, width / heads))?.transpose(0, 1)?.contiguous()
+        let (count, head) = (rows.dim(0)? / windows, width / heads);
+        let by_head = rows.reshape((windows, count, heads, head))?.transpose(1, 2)?.contiguous()?;
+        by_head.reshape((windows * heads, count, head))
     }
 
-    /// The last layer's output of tokens that continue those in the cache, after the final norm: (tokens, width). The ids
-    /// must be in the vocabulary, and prompt and text not longer than the model's positions.
+    /// The last layer's output of tokens that continue those in the cache, after the final norm: (windows * tokens,
+    /// width). `ids` are as many tokens for each window of the memory, window by window. They must be in the vocabulary,
+    /// and prompt and text not longer than the model's positions. `followed` is for one window.
     pub(super) fn forward(
         &self,
         ids: &[u32],
@@ -105,27 +173,31 @@ impl Decoder {
         cache: &mut Cache,
         followed: Option<&mut Followed<'_>>,
     ) -> Result<Tensor> {
-        let device = self.embedding.device();
+        let (device, Shape { width, heads, .. }) = (self.embedding.device(), self.shape);
+        let windows = memory.windows;
+        let tokens = ids.len() / windows;
         let embedded = self.embedding.index_select(&Tensor::new(ids, device)?, 0)?;
-        let mut x = (embedded + self.positions.narrow(0, cache.tokens, ids.len())?)?;
-        let mask = if ids.len() > 1 { Some(mask(ids.len(), cache.tokens, &x)?) } else { None };
+        let embedded = embedded.reshape((windows, tokens, width))?;
+        let x = embedded.broadcast_add(&self.positions.narrow(0, cache.tokens, tokens)?)?;
+        let mut x = x.reshape((windows * tokens, width))?;
+        let mask = if tokens > 1 { Some(mask(tokens, cache.tokens, &x)?) } else { None };
         let mut followed = followed;
         for (at, layer) in self.layers.iter().enumerate() {
-            x = self.attend_self(layer, &x, &mut cache.layers[at], mask.as_ref())?;
+            x = self.attend_self(layer, &x, windows, &mut cache.layers[at], mask.as_ref())?;
             let query =
                 layer.cross_query.forward_normed(&x, &layer.cross_norm, None)?.to_dtype(DType::F32)?;
-            let (keys, values) = &memory.0[at];
-            let shares = shares(&self.by_head(&query)?, keys, None)?;
+            let (keys, values) = &memory.layers[at];
+            let shares = shares(&self.by_head(&query, windows)?, keys, None)?;
             if let Some(followed) = followed.as_deref_mut() {
                 for [_, head] in followed.heads.iter().filter(|[layer, _]| *layer == at) {
                     followed.weights.push(shares.get(*head)?);
                 }
             }
-            x = layer.cross_output.forward_onto(&joined(&shares.matmul(values)?)?, Some(&x))?;
+            x = layer.cross_output.forward_onto(&joined(&shares.matmul(values)?, heads)?, Some(&x))?;
             let middle = layer.up.forward_normed(&x, &layer.mlp_norm, Some(Activation::Gelu))?;
             x = layer.down.forward_onto(&middle, Some(&x))?;
         }
-        cache.tokens += ids.len();
+        cache.tokens += tokens;
         self.norm.forward(&x)
     }
 
@@ -138,28 +210,32 @@ impl Decoder {
         &self,
         layer: &Layer,
         x: &Tensor,
+        windows: usize,
         cache: &mut KvCache,
         mask: Option<&Tensor>,
     ) -> Result<Tensor> {
         let width = self.shape.width;
         let packed = layer.projection.forward_normed(x, &layer.norm, None)?.to_dtype(DType::F32)?;
-        let part = |at: usize| self.by_head(&packed.narrow(1, at * width, width)?);
+        let part = |at: usize| self.by_head(&packed.narrow(1, at * width, width)?, windows);
         let (keys, values) = cache.append(&part(1)?, &part(2)?)?;
         let attended = shares(&part(0)?, &keys, mask)?.matmul(&values.contiguous()?)?;
-        layer.output.forward_onto(&joined(&attended)?, Some(x))
+        layer.output.forward_onto(&joined(&attended, self.shape.heads)?, Some(x))
     }
 }
 
-/// How much each query attends to each key: (heads, queries, keys).
+/// How much each query attends to each key: (windows * heads, queries, keys).
 fn shares(queries: &Tensor, keys: &Tensor, mask: Option<&Tensor>) -> Result<Tensor> {
     let scores = queries.matmul(&keys.transpose(D::Minus2, D::Minus1)?)?;
     let scores = mask.map_or(Ok(scores.clone()), |mask| scores.broadcast_add(mask))?;
     candle_nn::ops::softmax_last_dim(&scores)
 }
 
-/// (rows, width) of (heads, rows, head).
-fn joined(by_head: &Tensor) -> Result<Tensor> {
-    by_head.transpose(0, 1)?.contiguous()?.flatten_from(1)
+/// (windows * rows, width) of (windows * heads, rows, head).
+fn joined(by_head: &Tensor, heads: usize) -> Result<Tensor> {
+    let (all, rows, head) = by_head.dims3()?;
+    let windows = all / heads;
+    let by_row = by_head.reshape((windows, heads, rows, head))?.transpose(1, 2)?.contiguous()?;
+    by_row.reshape((windows * rows, heads * head))
 }
 
 /// 0 where one of `count` tokens after `past` ones may attend, else minus infinity: (count, past + count).

@@ -17,7 +17,9 @@ use super::words::words;
 use crate::device::{Placement, Precision};
 use crate::loading::{LoadError, ModelFiles, ModelName};
 use crate::speech::synthetic::{ALL, sound};
-use crate::transcriber::{SpeechWindow, TranscribeOptions, Transcriber, TranscriberState};
+use crate::transcriber::{
+    Heard, SpeechWindow, SpokenSegment, TranscribeOptions, Transcriber, TranscriberState,
+};
 
 /// Largest accepted difference of values.
 const TOLERANCE: f32 = 1e-4;
@@ -151,7 +153,8 @@ fn writer(model: &WhisperTranscriber) -> Writer<'_> {
 }
 
 fn greedy(model: &WhisperTranscriber, prompt: &[u32], memory: &Memory) -> Attempt {
-    writer(model).attempt(prompt, memory, 0.0, &mut go_on).unwrap().unwrap()
+    let attempts = writer(model).attempts(&[prompt.to_vec()], memory.clone(), 0.0, &mut go_on);
+    attempts.unwrap().unwrap().remove(0)
 }
 
 #[test]
@@ -216,8 +219,9 @@ fn languages_are_detected_and_prompts_hold_the_text_before() {
         for window in &expected.chain {
             check_window(model, window);
             let options = TranscribeOptions::default();
-            let written = model.write(&sound(window.first, WINDOW), &before, &options, &mut go_on);
-            let written = written.unwrap().unwrap();
+            let written =
+                model.write(&[&sound(window.first, WINDOW)], &[before.clone()], &options, &mut go_on);
+            let written = written.unwrap().unwrap().remove(0);
             assert_eq!(written.prompt, window.prompt);
             assert_eq!(written.language.map(|it| &it.code), window.language.as_ref());
             let count = window.segments.iter().map(|it| it.2).sum();
@@ -235,7 +239,8 @@ fn words_begin_where_the_references_do() {
             assert_eq!(window.tokens, timed.tokens);
             let memory = memory(model, &samples);
             let attempt = greedy(model, &window.prompt, &memory);
-            let written = Written { prompt: window.prompt.clone(), memory, language: None, attempt };
+            let written =
+                Written { prompt: window.prompt.clone(), memory, place: 0, language: None, attempt };
             let times = model.token_times(&written, samples.len()).unwrap();
             for (at, (got, expected)) in times.iter().zip(&timed.times).enumerate() {
                 let got = f64::from(*got) * 0.02;
@@ -260,8 +265,8 @@ fn tokens_make_the_references_words() {
 #[track_caller]
 fn check_fallback(model: &WhisperTranscriber, expected: &Fallback) {
     let options = TranscribeOptions::default();
-    let written = model.write(&sound(expected.first, WINDOW), &[], &options, &mut go_on);
-    let attempt = written.unwrap().unwrap().attempt;
+    let written = model.write(&[&sound(expected.first, WINDOW)], &[Vec::new()], &options, &mut go_on);
+    let attempt = written.unwrap().unwrap().remove(0).attempt;
     let what = format!("window at {}, {:?}", expected.first, model.thresholds);
     assert_eq!(attempt.tokens, expected.tokens, "{what}");
     assert_eq!(model.tokens.text(&attempt.tokens).unwrap(), expected.text, "{what}");
@@ -338,6 +343,53 @@ fn windows_become_segments_with_words() {
     let heard = hear(&TranscriberState::default(), &german);
     assert!(heard.segments.iter().all(|segment| segment.language.as_deref() == Some("de")));
     assert!(steps > 10);
+}
+
+/// Windows of one call are heard as they are alone: other lengths, other text before them, attempts that are dropped.
+#[track_caller]
+fn check_together(name: &str, placement: &Placement, thresholds: Thresholds, options: &TranscribeOptions) {
+    let mut model = load(name, placement).unwrap();
+    model.thresholds = thresholds;
+    let windows = [(0, WINDOW), (4000, 30_000), (9000, 200), (20_000, 90_000)];
+    let samples = windows.map(|(first, length)| sound(first, length));
+    let plain = TranscriberState::default();
+    let prompted = TranscriberState { text: "the pike position".into(), ..TranscriberState::default() };
+    let states = [&plain, &plain, &prompted, &plain];
+    let windows = samples.iter().zip(states);
+    let windows: Vec<SpeechWindow<'_>> =
+        windows.map(|(samples, state)| SpeechWindow { samples, state, goes_on: true }).collect();
+    let together = model.transcribe(&windows, options, &mut go_on).unwrap().unwrap();
+    for (at, window) in windows.iter().enumerate() {
+        let alone = model.transcribe(&[*window], options, &mut go_on).unwrap().unwrap().remove(0);
+        let what = format!("{name}, {thresholds:?}, window {at}");
+        let bare = |heard: &Heard| {
+            let bare = |it: &SpokenSegment| (it.start_ms, it.end_ms, it.text.clone(), it.language.clone());
+            heard.segments.iter().map(bare).collect::<Vec<_>>()
+        };
+        assert_eq!(bare(&together[at]), bare(&alone), "{what}");
+        assert_eq!((together[at].used, &together[at].state), (alone.used, &alone.state), "{what}");
+        for (one, other) in together[at].segments.iter().zip(&alone.segments) {
+            assert_eq!(one.temperature, other.temperature, "{what}");
+            assert!((one.avg_logprob - other.avg_logprob).abs() < TOLERANCE, "{what}: {one:?} {other:?}");
+            assert!((one.no_speech - other.no_speech).abs() < TOLERANCE, "{what}: {one:?} {other:?}");
+            let starts = |it: &SpokenSegment| it.words.iter().map(|word| word.start_ms).collect::<Vec<_>>();
+            assert_eq!(starts(one), starts(other), "{what}");
+        }
+    }
+}
+
+#[test]
+fn windows_of_one_call_are_heard_as_they_are_alone() {
+    let with_words = TranscribeOptions { word_times: true, ..TranscribeOptions::default() };
+    let without_text = TranscribeOptions { with_text_before: false, ..TranscribeOptions::default() };
+    let strict = Thresholds { compression: 1.2, logprob: -0.1, silent: 2.0 };
+    let silent = Thresholds { logprob: 0.0, silent: 0.0, ..Thresholds::default() };
+    let (cpu, gpu) = (Placement::default(), Placement::as_on_a_gpu(Precision::F32));
+    check_together("whisper", &cpu, Thresholds::default(), &with_words);
+    check_together("whisper", &gpu, Thresholds::default(), &without_text);
+    check_together("whisper-en", &cpu, strict, &without_text);
+    check_together("whisper", &cpu, silent, &without_text);
+    assert!(load("whisper", &Placement::default()).unwrap().windows_at_once() > 1);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Whisper as a transcriber: one window after the other.
+//! Whisper as a transcriber. Windows of one call are written side by side: each step reads the weights once for all of them.
 
 use super::attempt::{Attempt, Thresholds, Verdict, Writer};
 use super::choice::best;
@@ -19,6 +19,10 @@ use crate::transcriber::{
 
 /// Samples of a timestamp's step.
 const STEP: usize = 2 * HOP;
+/// Most windows that are written side by side.
+const MOST_AT_ONCE: usize = 16;
+/// What the decoder may keep of them, in bytes.
+const MOST_MEMORY: usize = 1 << 30;
 /// Text that was chosen at a higher temperature is not read by the next window.
 const MOST_TEMPERATURE_BEFORE: f32 = 0.5;
 
@@ -36,10 +40,19 @@ pub(super) struct WhisperTranscriber {
     pub(super) decoder: Decoder,
 }
 
+/// A window that is about to be written down.
+struct Begun<'a> {
+    prompt: Vec<u32>,
+    memory: Memory,
+    language: Option<&'a Language>,
+}
+
 /// A window that was written down.
 pub(super) struct Written<'a> {
     pub(super) prompt: Vec<u32>,
+    /// That of all windows that were written with it, and its place among them.
     pub(super) memory: Memory,
+    pub(super) place: usize,
     pub(super) language: Option<&'a Language>,
     pub(super) attempt: Attempt,
 }
@@ -53,6 +66,10 @@ impl Transcriber for WhisperTranscriber {
         self.config.samples()
     }
 
+    fn windows_at_once(&self) -> usize {
+        (MOST_MEMORY / self.decoder.memory_bytes(self.config.positions)).clamp(1, MOST_AT_ONCE)
+    }
+
     fn transcribe(
         &mut self,
         windows: &[SpeechWindow<'_>],
@@ -60,42 +77,47 @@ impl Transcriber for WhisperTranscriber {
         on_step: &mut OnStep<'_>,
     ) -> Result<Option<Vec<Heard>>, EncodeError> {
         self.check(options)?;
+        let most = self.config.samples();
+        if let Some(window) = windows.iter().find(|it| it.samples.is_empty() || it.samples.len() > most) {
+            let length = window.samples.len();
+            return Err(EncodeError::BadInput(format!("{length} samples, not 1 to {most}").into()));
+        }
         let mut heard = Vec::with_capacity(windows.len());
-        for window in windows {
-            let Some(one) = self.hear(window, options, on_step)? else { return Ok(None) };
-            heard.push(one);
+        for windows in windows.chunks(self.windows_at_once()) {
+            let before = windows.iter().map(|it| self.before(it.state)).collect::<Result<Vec<_>, _>>()?;
+            let samples: Vec<&[f32]> = windows.iter().map(|it| it.samples).collect();
+            let Some(written) = self.write(&samples, &before, options, on_step)? else { return Ok(None) };
+            for ((window, before), written) in windows.iter().zip(before).zip(written) {
+                heard.push(self.heard(window, before, &written, options)?);
+            }
         }
         Ok(Some(heard))
     }
 }
 
 impl WhisperTranscriber {
-    fn hear(
+    /// What a window's tokens say. `before` are the tokens of the text before it.
+    fn heard(
         &self,
         window: &SpeechWindow<'_>,
+        before: Vec<u32>,
+        written: &Written<'_>,
         options: &TranscribeOptions,
-        on_step: &mut OnStep<'_>,
-    ) -> Result<Option<Heard>, EncodeError> {
+    ) -> Result<Heard, EncodeError> {
         let length = window.samples.len();
-        if length == 0 || length > self.config.samples() {
-            let most = self.config.samples();
-            return Err(EncodeError::BadInput(format!("{length} samples, not 1 to {most}").into()));
-        }
-        let before = self.before(window.state)?;
-        let Some(written) = self.write(window.samples, &before, options, on_step)? else { return Ok(None) };
         let code = written.language.map(|it| it.code.clone());
         if written.attempt.verdict(&self.thresholds) == Verdict::Silent {
             let state = TranscriberState { language: code, ..window.state.clone() };
-            return Ok(Some(Heard { segments: Vec::new(), used: length, state }));
+            return Ok(Heard { segments: Vec::new(), used: length, state });
         }
         let cuts = cut(&written.attempt.tokens, (length / STEP) as u32, &self.tokens);
         let times = match options.word_times && !self.alignment_heads.is_empty() {
-            true => self.token_times(&written, length)?,
+            true => self.token_times(written, length)?,
             false => Vec::new(),
         };
         let mut segments = Vec::new();
         for cut in &cuts.segments {
-            segments.extend(self.segment(cut, &written, &times, length)?);
+            segments.extend(self.segment(cut, written, &times, length)?);
         }
         let done = cuts.done.map_or(length, |steps| (steps as usize * STEP).min(length));
         let end = cuts.segments.last().map_or(0, |cut| cut.tokens.end);
@@ -104,7 +126,7 @@ impl WhisperTranscriber {
             false => Vec::new(),
         };
         let state = TranscriberState { tokens, text: String::new(), language: code };
-        Ok(Some(Heard { segments, used: done.max(1), state }))
+        Ok(Heard { segments, used: done.max(1), state })
     }
 
     /// The tokens of the text before the window, without the mark before them.
@@ -133,27 +155,65 @@ impl WhisperTranscriber {
         self.last([&before, kept].concat())
     }
 
-    /// Writes the tokens of samples, after the text `before`; `None` if `on_step` cancelled it.
+    /// Writes the tokens of windows, each after its text `before`; `None` if `on_step` cancelled it.
     pub(super) fn write(
         &self,
-        samples: &[f32],
-        before: &[u32],
+        windows: &[&[f32]],
+        before: &[Vec<u32>],
         options: &TranscribeOptions,
         on_step: &mut OnStep<'_>,
-    ) -> Result<Option<Written<'_>>, EncodeError> {
-        let spectrogram = self.mel.of(samples, self.config.frames());
-        let Some(rows) = self.encoder.forward(spectrogram, on_step).map_err(failed)? else { return Ok(None) };
-        let memory = self.decoder.memory(&rows).map_err(failed)?;
-        let language = match &options.language {
-            Some(code) => self.tokens.language(code),
-            None => self.detected(&memory)?,
-        };
-        let mut prompt = Vec::new();
-        if !before.is_empty() {
-            prompt.push(self.tokens.previous);
-            prompt.extend_from_slice(before);
+    ) -> Result<Option<Vec<Written<'_>>>, EncodeError> {
+        let Some(begun) = self.begin(windows, before, options, on_step)? else { return Ok(None) };
+        let mut written: Vec<Option<Written<'_>>> = (0..windows.len()).map(|_| None).collect();
+        let mut left: Vec<(usize, Begun<'_>)> = begun.into_iter().enumerate().collect();
+        // Prompts of one length go through the decoder together.
+        while let Some(length) = left.first().map(|(_, it)| it.prompt.len()) {
+            let these = left.extract_if(.., |(_, it)| it.prompt.len() == length).collect();
+            let Some(group) = self.write_group(these, on_step)? else { return Ok(None) };
+            for (at, one) in group {
+                written[at] = Some(one);
+            }
         }
-        prompt.extend(self.tokens.beginning(language));
+        Ok(written.into_iter().collect())
+    }
+
+    /// What the decoder reads of windows.
+    fn begin(
+        &self,
+        windows: &[&[f32]],
+        before: &[Vec<u32>],
+        options: &TranscribeOptions,
+        on_step: &mut OnStep<'_>,
+    ) -> Result<Option<Vec<Begun<'_>>>, EncodeError> {
+        let mut begun = Vec::with_capacity(windows.len());
+        for (samples, before) in windows.iter().zip(before) {
+            // The encoder has rows enough in one window; more of them would only take memory.
+            let spectrogram = self.mel.of(samples, self.config.frames());
+            let Some(rows) = self.encoder.forward(spectrogram, on_step).map_err(failed)? else {
+                return Ok(None);
+            };
+            let memory = self.decoder.memory(&rows).map_err(failed)?;
+            let language = match &options.language {
+                Some(code) => self.tokens.language(code),
+                None => self.detected(&memory)?,
+            };
+            let mut prompt = Vec::new();
+            if !before.is_empty() {
+                prompt.push(self.tokens.previous);
+                prompt.extend_from_slice(before);
+            }
+            prompt.extend(self.tokens.beginning(language));
+            begun.push(Begun { prompt, memory, language });
+        }
+        Ok(Some(begun))
+    }
+
+    /// Writes windows whose prompts are of one length. Each comes with its place among all windows.
+    fn write_group<'a>(
+        &'a self,
+        windows: Vec<(usize, Begun<'a>)>,
+        on_step: &mut OnStep<'_>,
+    ) -> Result<Option<Vec<(usize, Written<'a>)>>, EncodeError> {
         let writer = Writer {
             decoder: &self.decoder,
             tokens: &self.tokens,
@@ -161,8 +221,19 @@ impl WhisperTranscriber {
             thresholds: self.thresholds,
             longest: self.config.longest,
         };
-        let attempt = writer.write(&prompt, &memory, on_step)?;
-        Ok(attempt.map(|attempt| Written { prompt, memory, language, attempt }))
+        let (mut prompts, mut memories, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, Begun { prompt, memory, language }) in windows {
+            prompts.push(prompt);
+            memories.push(memory);
+            others.push((at, language));
+        }
+        let memory = Memory::joined(memories).map_err(failed)?;
+        let Some(attempts) = writer.write(&prompts, &memory, on_step)? else { return Ok(None) };
+        let all = prompts.into_iter().zip(attempts).zip(others).enumerate();
+        let written = all.map(|(place, ((prompt, attempt), (at, language)))| {
+            (at, Written { prompt, memory: memory.clone(), place, language, attempt })
+        });
+        Ok(Some(written.collect()))
     }
 
     /// The likeliest language of a window; `None` for models of English alone.
@@ -187,7 +258,8 @@ impl WhisperTranscriber {
         let mut cache = self.decoder.cache();
         let mut followed = Followed { heads: &self.alignment_heads, weights: Vec::new() };
         let all = [&written.prompt[..], tokens].concat();
-        self.decoder.forward(&all, &written.memory, &mut cache, Some(&mut followed)).map_err(failed)?;
+        let memory = written.memory.of(&[written.place]).map_err(failed)?;
+        self.decoder.forward(&all, &memory, &mut cache, Some(&mut followed)).map_err(failed)?;
         // As in the reference, a text that was cut off lacks the row of its last token.
         let is_cut = all.len() >= self.config.longest;
         let (first, count) = (written.prompt.len(), tokens.len() - usize::from(is_cut && !tokens.is_empty()));
