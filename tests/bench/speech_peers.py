@@ -169,7 +169,7 @@ def measured(program, name):
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         model, extractor, written = write_model(folder / "model", SHAPES[name])
-        files = {count: folder / f"{count}.wav" for count in (SHORT, LONG, TOGETHER, 2 * TOGETHER)}
+        files = {count: folder / f"{count}.wav" for count in (SHORT, LONG, TOGETHER)}
         for count, file in files.items():
             write_sound(file, sound(count))
         hour, costs = 3600 / ((LONG - SHORT) * SECONDS), []
@@ -178,18 +178,16 @@ def measured(program, name):
         for peer in faster:
             of_faster_whisper(peer, sound(1), 1)
         for _ in range(ROUNDS):
-            round = [of_transformers(model, extractor, sound(LONG - SHORT), written)]
+            round, together = [of_transformers(model, extractor, sound(LONG - SHORT), written) * hour], []
             for peer, precision in zip(faster, ("f32", "int8")):
-                round.append(of_faster_whisper(peer, sound(LONG - SHORT), LONG - SHORT))
-                whole = of_reprise(program, folder / "model", files[LONG], precision, LONG)
-                round.append(whole - of_reprise(program, folder / "model", files[SHORT], precision, SHORT))
-            round = [it * hour for it in round]
-            hour_together = 3600 / (TOGETHER * SECONDS)
-            for peer, precision in zip(faster, ("f32", "int8")):
-                round.append(hour_together * of_faster_whisper_together(peer, sound(TOGETHER), TOGETHER))
-                cost = lambda count: of_reprise(program, folder / "model", files[count], precision, count, TOGETHER)
-                round.append(hour_together * (cost(2 * TOGETHER) - cost(TOGETHER)))
-            costs.append(round)
+                cost = lambda windows, at_once=1: of_reprise(program, folder / "model", files[windows], precision, windows, at_once)
+                short = cost(SHORT)
+                window = (cost(LONG) - short) / (LONG - SHORT)
+                loading = short - SHORT * window
+                round += [of_faster_whisper(peer, sound(LONG - SHORT), LONG - SHORT) * hour, window * 3600 / SECONDS]
+                others = [of_faster_whisper_together(peer, sound(TOGETHER), TOGETHER), cost(TOGETHER, TOGETHER) - loading]
+                together += [it * 3600 / (TOGETHER * SECONDS) for it in others]
+            costs.append(round + together)
         return [statistics.median(column) for column in zip(*costs)]
 
 
