@@ -41,7 +41,7 @@ pub(crate) struct TranscribeArgs {
     #[arg(long)]
     without_text_before: bool,
     /// Windows of half a minute that are written side by side. With more than one they do not read the text before them:
-    /// faster, above all on a GPU
+    /// faster, but names are spelled less steadily
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = windows_at_once)]
     windows: usize,
     /// Hears silence too

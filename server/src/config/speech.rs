@@ -16,7 +16,7 @@ pub struct SpeechArgs {
     #[arg(long, env = "REPRISE_TRANSCRIBE", value_name = "MODEL", conflicts_with = "transcribe_url")]
     pub transcribe: Option<ModelName>,
     /// Windows of half a minute that this model writes side by side. With more than one they do not read the text before
-    /// them: faster, above all on a GPU, but names are spelled less steadily
+    /// them: faster, but names are spelled less steadily
     #[arg(long, env = "REPRISE_TRANSCRIBE_WINDOWS", value_name = "COUNT", default_value_t = 1, value_parser = windows_at_once)]
     pub transcribe_windows: usize,
     /// Service that does it instead: the address of any OpenAI-compatible /v1/audio/transcriptions. Sound is sent there, to

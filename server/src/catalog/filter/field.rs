@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{attributes, split_names};
+use super::metadata_names;
 
 /// A field of the metadata: `metadata.x`, or `metadata.x.y` inside an object, written as in a filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,14 +20,7 @@ impl MetadataField {
         let Some(rest) = name.strip_prefix("metadata.") else {
             return Err("unknown field; expected `metadata.…`".to_owned());
         };
-        let path = split_names(rest)?;
-        if path.iter().any(String::is_empty) {
-            return Err("a name between the dots is empty".to_owned());
-        }
-        if attributes::path(&path).len() > attributes::MAX_PATH_BYTES {
-            return Err(format!("longer than {} bytes", attributes::MAX_PATH_BYTES));
-        }
-        Ok(MetadataField { name: name.to_owned(), path })
+        Ok(MetadataField { name: name.to_owned(), path: metadata_names(rest)? })
     }
 
     /// The name as it was given.

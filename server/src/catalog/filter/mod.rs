@@ -344,15 +344,8 @@ impl Field {
     }
 
     fn metadata(names: &str) -> Result<Field, String> {
-        let names = split_names(names)?;
-        if names.iter().any(String::is_empty) {
-            return Err("a name between the dots is empty".to_owned());
-        }
-        let path = attributes::path(&names);
-        if path.len() > attributes::MAX_PATH_BYTES {
-            return Err(format!("longer than {} bytes", attributes::MAX_PATH_BYTES));
-        }
-        Ok(Field::Metadata { top: attributes::path(&names[..1]), path })
+        let names = metadata_names(names)?;
+        Ok(Field::Metadata { top: attributes::path(&names[..1]), path: attributes::path(&names) })
     }
 
     /// Checks that `value` has the field's type, and converts it.
@@ -439,6 +432,18 @@ fn to_ms(seconds: f64) -> i64 {
 
 fn number(value: &Value) -> Option<f64> {
     value.as_f64().filter(|number| number.is_finite())
+}
+
+/// The names in what follows `metadata.`: at least one, none empty, and no longer path than is stored.
+fn metadata_names(text: &str) -> Result<Vec<String>, String> {
+    let names = split_names(text)?;
+    if names.iter().any(String::is_empty) {
+        return Err("a name between the dots is empty".to_owned());
+    }
+    if attributes::path(&names).len() > attributes::MAX_PATH_BYTES {
+        return Err(format!("longer than {} bytes", attributes::MAX_PATH_BYTES));
+    }
+    Ok(names)
 }
 
 /// Splits at dots that are not escaped by a backslash.

@@ -100,12 +100,29 @@ fn depth_size_and_values_are_bounded() {
     let nested = |depth| (1..depth).fold(test.clone(), |inner, _| json!({"not": inner}));
     check(nested(MAX_DEPTH), None);
     check(nested(MAX_DEPTH + 1), Some(&"/not".repeat(MAX_DEPTH)));
+    for list in ["all", "any"] {
+        let nested = |depth| (1..depth).fold(test.clone(), |inner, _| json!({list: [inner]}));
+        check(nested(MAX_DEPTH), None);
+        check(nested(MAX_DEPTH + 1), Some(&format!("/{list}/0").repeat(MAX_DEPTH)));
+    }
     check(json!({"all": vec![test.clone(); MAX_NODES - 1]}), None);
     check(json!({"all": vec![test; MAX_NODES]}), Some(&format!("/all/{}", MAX_NODES - 1)));
     check(json!({"field": "metadata.x", "in": vec![1; MAX_VALUES]}), None);
     check(json!({"field": "metadata.x", "in": vec![1; MAX_VALUES + 1]}), Some("/in"));
     let many = json!({"field": "metadata.x", "in": vec![1; MAX_VALUES]});
     check(json!({"all": [many, {"field": "duration", "eq": 1}]}), Some("/all/1/eq"));
+}
+
+#[test]
+fn the_longest_path_is_stored_and_may_be_asked_for() {
+    for (length, expected) in
+        [(attributes::MAX_PATH_BYTES, None), (attributes::MAX_PATH_BYTES + 1, Some("/field"))]
+    {
+        let name = "x".repeat(length - 1);
+        check(json!({"field": format!("metadata.{name}"), "eq": 1}), expected);
+        let stored = attributes::attributes(&json!({name: 1}));
+        assert_eq!(stored.len(), usize::from(expected.is_none()), "{length}");
+    }
 }
 
 #[test]
