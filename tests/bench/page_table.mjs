@@ -18,6 +18,7 @@ const ROWS = [
   ["player's first frame, warm", 'under 500 ms', (it) => `${it.frame_warm_ms.toFixed(0)} ms`],
   ["player's first frame, new browser", 'under 1 s', (it) => `${it.frame_cold_ms.toFixed(0)} ms`],
   ['longest task while scrolling, median and worst of seven runs', 'under 50 ms', (it) => `${task(it.scroll.longest)}, ${task(it.scroll.worst)}`],
+  ['most processor time of a task while scrolling', '', (it) => `${it.scroll.worked.toFixed(0)} ms`],
   ['cards in the document at most', 'under 500', (it) => String(it.scroll.cards)],
   ['layout shift while scrolling (CLS)', 'under 0.02', (it) => it.scroll.shift.toFixed(3)],
   ['heap after 100 and 1,000 screens', 'at most 5 MB more', (it) => `${it.heap_mb[100].toFixed(1)} and ${it.heap_mb[1000].toFixed(1)} MB`],
