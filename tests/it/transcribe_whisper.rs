@@ -127,7 +127,7 @@ async fn a_model_in_the_process_writes_what_the_command_line_writes_on_postgres(
     check(&["--database-url", &url]).await;
 }
 
-/// Kills the server while it writes down a film, with so many windows side by side.
+/// Kills the server while it transcribes a film. `windows`: how many it writes side by side.
 async fn check_crash(windows: &str) {
     let Some(speech) = test_data(SPEECH) else { return };
     let folder = tempfile::tempdir().unwrap();

@@ -66,7 +66,7 @@ export class Grid {
     const last = /** @type {HTMLElement|null} */ (this.list.lastElementChild);
     const isFull = this.items.length % this.perChunk === 0;
     this.items = [...this.items, ...items];
-    // The cards of a last chunk that was not full stay; those that it lacks are drawn after them.
+    // A last chunk that is not full keeps its cards. New ones follow them.
     if (last?.firstChild && !isFull) this.drawLater(last, 0);
     this.addChunks(this.list.children.length, !last);
     this.askForMore();
@@ -156,10 +156,11 @@ export class Grid {
   /** @param {IntersectionObserverEntry} entry */
   toggle({ target, isIntersecting, boundingClientRect, rootBounds }) {
     const chunk = /** @type {HTMLElement} */ (target);
-    if (!isIntersecting) this.due.delete(chunk);
     if (isIntersecting && !chunk.firstChild) {
       this.drawLater(chunk, Math.abs(middleOf(boundingClientRect) - middleOf(rootBounds ?? boundingClientRect)));
-    } else if (!isIntersecting && chunk.firstChild && chunk.isConnected && !chunk.contains(document.activeElement)) {
+    } else if (!isIntersecting && chunk.isConnected && !chunk.contains(document.activeElement)) {
+      this.due.delete(chunk);
+      if (!chunk.firstChild) return;
       chunk.style.setProperty('height', `${boundingClientRect.height}px`);
       chunk.replaceChildren();
     }
