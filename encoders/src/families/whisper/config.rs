@@ -75,6 +75,8 @@ impl Config {
         }
         let limits = [
             ("d_model", self.width, 1..=16_384),
+            ("encoder_layers", self.encoder_layers, 1..=1_000),
+            ("decoder_layers", self.decoder_layers, 1..=1_000),
             ("num_mel_bins", self.bands, 1..=512),
             ("vocab_size", self.vocabulary, 1..=1_000_000),
             ("max_source_positions", self.positions, 50..=15_000),

@@ -442,6 +442,7 @@ fn a_folder_says_what_it_is_and_faults_are_named() {
             "\"max_target_positions\": 9",
             "max_target_positions",
         ),
+        ("config.json", "\"decoder_layers\": 2", "\"decoder_layers\": 0", "decoder_layers"),
         ("preprocessor_config.json", "\"hop_length\": 160", "\"hop_length\": 161", "hop_length"),
         ("tokenizer.json", "<|startofprev|>", "<|before|>", "<|startofprev|>"),
         (

@@ -187,7 +187,7 @@ impl WhisperTranscriber {
     ) -> Result<Option<Vec<Begun<'_>>>, EncodeError> {
         let mut begun = Vec::with_capacity(windows.len());
         for (samples, before) in windows.iter().zip(before) {
-            // The encoder has rows enough in one window; more of them would only take memory.
+            // One window fills the encoder's products. A batch would only take memory.
             let spectrogram = self.mel.of(samples, self.config.frames());
             let Some(rows) = self.encoder.forward(spectrogram, on_step).map_err(failed)? else {
                 return Ok(None);
