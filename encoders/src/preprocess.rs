@@ -197,6 +197,22 @@ impl Preprocessing {
     /// # Errors
     /// [`EncodeError::BadInput`] for a frame without pixels, with a wrong number of bytes, or far too narrow.
     pub fn pixels(&self, frame: &Frame) -> Result<Vec<f32>, EncodeError> {
+        let mut bytes = vec![0; 3 * self.crop.0 as usize * self.crop.1 as usize];
+        self.crop_into(frame, &mut bytes)?;
+        let values = (0..3).flat_map(|channel| {
+            let value =
+                move |byte: u8| (f32::from(byte) * self.scale - self.mean[channel]) / self.std[channel];
+            let values: [f32; 256] = std::array::from_fn(|byte| value(byte as u8));
+            bytes.iter().skip(channel).step_by(3).map(move |byte| values[usize::from(*byte)])
+        });
+        Ok(values.collect())
+    }
+
+    /// Writes one frame, resized and cropped, to `into`: `[crop.1, crop.0, 3]`, all zeros before.
+    ///
+    /// # Errors
+    /// As [`Preprocessing::pixels`].
+    pub(crate) fn crop_into(&self, frame: &Frame, into: &mut [u8]) -> Result<(), EncodeError> {
         let expected = frame.width as usize * frame.height as usize * 3;
         if expected == 0 || frame.rgb.len() != expected {
             let (width, height, bytes) = (frame.width, frame.height, frame.rgb.len());
@@ -206,32 +222,30 @@ impl Preprocessing {
         }
         let (width, height) = self.resized(frame)?;
         if (width, height) == (frame.width, frame.height) {
-            return Ok(self.cropped(&frame.rgb, width, height));
+            self.crop(&frame.rgb, width, height, into);
+            return Ok(());
         }
         let from = Pixels { width: frame.width, height: frame.height };
         let resized = resize(&frame.rgb, from, Pixels { width, height }, self.resampling);
-        Ok(self.cropped(&resized, width, height))
+        self.crop(&resized, width, height, into);
+        Ok(())
     }
 
-    fn cropped(&self, rgb: &[u8], width: u32, height: u32) -> Vec<f32> {
-        let (columns, rows) = (self.crop.0 as usize, self.crop.1 as usize);
-        let left = self.middle.offset(width, self.crop.0);
-        let top = self.middle.offset(height, self.crop.1);
-        let mut pixels = Vec::with_capacity(3 * rows * columns);
-        for channel in 0..3 {
-            let value = |byte: u8| (f32::from(byte) * self.scale - self.mean[channel]) / self.std[channel];
-            let values: [f32; 256] = std::array::from_fn(|byte| value(byte as u8));
-            for row in 0..rows as i64 {
-                for column in 0..columns as i64 {
-                    let (x, y) = (left + column, top + row);
-                    let inside = (0..i64::from(width)).contains(&x) && (0..i64::from(height)).contains(&y);
-                    let at = (y * i64::from(width) + x) * 3 + channel as i64;
-                    let byte = if inside { rgb[at as usize] } else { 0 };
-                    pixels.push(values[usize::from(byte)]);
-                }
-            }
+    /// Copies the rows and columns that both the picture and the crop have.
+    fn crop(&self, rgb: &[u8], width: u32, height: u32, into: &mut [u8]) {
+        let shared = |size: u32, crop: u32| {
+            let offset = self.middle.offset(size, crop);
+            // The first one of the picture, of the crop, and their number.
+            let (first, margin) = (offset.max(0) as usize, (-offset).max(0) as usize);
+            (first, margin, (size as usize - first).min(crop as usize - margin))
+        };
+        let ((left, right_by, columns), (top, down_by, rows)) =
+            (shared(width, self.crop.0), shared(height, self.crop.1));
+        for row in 0..rows {
+            let from = ((top + row) * width as usize + left) * 3;
+            let to = ((down_by + row) * self.crop.0 as usize + right_by) * 3;
+            into[to..to + 3 * columns].copy_from_slice(&rgb[from..from + 3 * columns]);
         }
-        pixels
     }
 }
 

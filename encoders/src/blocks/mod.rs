@@ -10,6 +10,7 @@ pub(crate) mod openai_names;
 pub(crate) mod padding;
 pub(crate) mod patches;
 pub(crate) mod pictures;
+pub(crate) mod pixels;
 pub(crate) mod q_former;
 pub(crate) mod text_transformer;
 pub(crate) mod transformer;

@@ -2,6 +2,7 @@
 
 use candle_core::{Device, Result, Tensor};
 
+use super::pixels::PixelBatch;
 use super::transformer::Linear;
 use crate::LoadError;
 use crate::loading::Weights;
@@ -11,7 +12,6 @@ use crate::loading::Weights;
 pub(crate) struct Patches {
     layer: Linear,
     device: Device,
-    image: usize,
     patch: usize,
 }
 
@@ -48,38 +48,17 @@ impl Patches {
         has_bias: bool,
         sides: Sides,
     ) -> std::result::Result<Self, LoadError> {
-        let Sides { image, patch } = sides;
+        let patch = sides.patch;
         let weight = weights.get(&format!("{name}.weight"), &[width, 3, patch, patch])?;
         let bias = has_bias.then(|| weights.get(&format!("{name}.bias"), &[width])).transpose()?;
         let layer = Linear::of_rows(weights.placement(), &weight.flatten_from(1)?, bias)?;
-        Ok(Patches { layer, device: weights.placement().device().clone(), image, patch })
+        Ok(Patches { layer, device: weights.placement().device().clone(), patch })
     }
 
-    /// Maps pixels (pictures, 3, image, image), in one slice, to (pictures, patches, width).
-    pub(crate) fn forward(&self, pixels: &[f32]) -> Result<Tensor> {
-        let pictures = pixels.len() / (3 * self.image * self.image);
-        let patches = cut(pixels, self.image, self.patch);
-        let values = 3 * self.patch * self.patch;
-        let rows = patches.len() / values;
-        let patches = Tensor::from_vec(patches, (rows, values), &self.device)?;
-        let embedded = self.layer.forward(&patches)?;
-        let (rows, width) = embedded.dims2()?;
+    /// Maps pictures to (pictures, patches, width).
+    pub(crate) fn forward(&self, pixels: &PixelBatch) -> Result<Tensor> {
+        let embedded = self.layer.forward(&pixels.patches(self.patch, &self.device)?)?;
+        let ((rows, width), pictures) = (embedded.dims2()?, pixels.pictures());
         embedded.reshape((pictures, rows / pictures, width))
     }
-}
-
-/// Square patches, row by row: each `3 * patch * patch` values, channel by channel. Drops the pixels right of and below
-/// the last whole patch.
-fn cut(pixels: &[f32], side: usize, patch: usize) -> Vec<f32> {
-    let grid = side / patch;
-    let mut patches = Vec::with_capacity(pixels.len());
-    for picture in pixels.chunks_exact(3 * side * side) {
-        for (top, left) in (0..grid * grid).map(|at| (at / grid * patch, at % grid * patch)) {
-            for (channel, row) in (0..3 * patch).map(|at| (at / patch, at % patch)) {
-                let start = (channel * side + top + row) * side + left;
-                patches.extend_from_slice(&picture[start..start + patch]);
-            }
-        }
-    }
-    patches
 }

@@ -2,6 +2,7 @@
 
 use candle_core::{Result, Tensor};
 
+use super::pixels::PixelBatch;
 use super::q_former::QFormer;
 use super::vision_transformer::VisionTransformer;
 
@@ -59,9 +60,9 @@ impl Pictures {
         }
     }
 
-    /// Encodes pixels (pictures, 3, side, side), in one slice, to (pictures, dim). A tower with [`Pictures::frames`]
+    /// Encodes pictures to (pictures, dim). A tower with [`Pictures::frames`]
     /// returns (clips, dim) instead.
-    pub(crate) fn forward(&self, pixels: &[f32]) -> Result<Tensor> {
+    pub(crate) fn forward(&self, pixels: &PixelBatch) -> Result<Tensor> {
         match self {
             Pictures::Transformer(tower) => tower.forward(pixels),
             Pictures::QFormer(tower) => tower.forward(pixels),

@@ -8,6 +8,7 @@ use candle_core::{Result, Tensor};
 use super::bert::Bert;
 use super::cross_attention::{self, CrossAttention};
 use super::layers::divided_by_norm;
+use super::pixels::PixelBatch;
 use super::transformer::{Activation, AttentionMask, LayerNorm, Linear};
 use super::vision_transformer::{self, VisionTransformer};
 use crate::LoadError;
@@ -92,9 +93,9 @@ impl QFormer {
         self.dim
     }
 
-    /// Encodes pixels (pictures, 3, side, side), in one slice, to (pictures, dim): the mean of the queries' unit
+    /// Encodes pictures to (pictures, dim): the mean of the queries' unit
     /// vectors.
-    pub(crate) fn forward(&self, pixels: &[f32]) -> Result<Tensor> {
+    pub(crate) fn forward(&self, pixels: &PixelBatch) -> Result<Tensor> {
         let seen = self.vision.hidden(pixels)?;
         let (pictures, (queries, width)) = (seen.dim(0)?, self.queries.dims2()?);
         let mut x = self.queries.broadcast_as((pictures, queries, width))?.contiguous()?;

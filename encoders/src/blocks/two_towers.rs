@@ -11,6 +11,7 @@ use candle_core::Tensor;
 use super::bert::Bert;
 use super::checks::{check_features, check_ids, failed};
 use super::pictures::Pictures;
+use super::pixels::PixelBatch;
 use super::text_transformer::{Reading, TextTransformer};
 use super::transformer::Linear;
 use crate::preprocess::Preprocessing;
@@ -52,7 +53,7 @@ impl TwoTowers {
 
     /// Encodes composed queries, one picture and one text each, to (queries, dim). The ids must have passed
     /// [`check_ids`]. `None`: the model takes no composed queries.
-    fn composed(&self, pixels: &[f32], texts: &[&[u32]]) -> Option<candle_core::Result<Tensor>> {
+    fn composed(&self, pixels: &PixelBatch, texts: &[&[u32]]) -> Option<candle_core::Result<Tensor>> {
         let Pictures::Transformer(vision) = &self.vision else { return None };
         let Texts::Bert { tower, projection, composed_token: Some(first), .. } = &self.text else {
             return None;
@@ -170,13 +171,10 @@ impl TwoTowersEncoder {
     fn clips_of(&self, frames: usize, clips: &[&Clip]) -> Result<Vec<Vec<f32>>, EncodeError> {
         let mut vectors = Vec::with_capacity(clips.len());
         for chunk in clips.chunks((self.frames_per_pass / frames).max(1)) {
-            let mut pixels = Vec::new();
-            for clip in chunk {
-                // The sampler repeats frames of short clips, so the count is always `frames`.
-                for at in (Sampler::Spread { frames }).pick(&vec![0; clip.frames.len()], 0) {
-                    pixels.extend(self.preprocessing.pixels(&clip.frames[at])?);
-                }
-            }
+            // The sampler repeats frames of short clips, so the count is always `frames`.
+            let picked = |clip: &&'_ Clip| (Sampler::Spread { frames }).pick(&vec![0; clip.frames.len()], 0);
+            let frames = chunk.iter().flat_map(|clip| picked(clip).into_iter().map(|at| &clip.frames[at]));
+            let pixels = PixelBatch::new(&self.preprocessing, &frames.collect::<Vec<_>>())?;
             let rows = self.towers.vision.forward(&pixels).and_then(|rows| rows.to_vec2::<f32>());
             vectors.extend(rows.map_err(failed)?);
         }
@@ -190,10 +188,8 @@ impl TwoTowersEncoder {
         check_ids(&texts, self.towers.text.vocabulary(), self.towers.text.longest())?;
         let mut vectors = Vec::with_capacity(queries.len());
         for (queries, texts) in queries.chunks(self.frames_per_pass).zip(texts.chunks(self.frames_per_pass)) {
-            let mut pixels = Vec::new();
-            for (source, _) in queries {
-                pixels.extend(self.preprocessing.pixels(self.frame_of(source, sampler)?)?);
-            }
+            let frames = queries.iter().map(|(source, _)| self.frame_of(source, sampler));
+            let pixels = PixelBatch::new(&self.preprocessing, &frames.collect::<Result<Vec<_>, _>>()?)?;
             let rows = self.towers.composed(&pixels, texts);
             let rows = rows.ok_or_else(|| self.unsupported("composed queries"))?;
             vectors.extend(rows.and_then(|rows| rows.to_vec2()).map_err(failed)?);
@@ -220,10 +216,7 @@ impl TwoTowersEncoder {
     fn frames(&self, frames: &[&Frame]) -> Result<Vec<Vec<f32>>, EncodeError> {
         let mut units = Vec::with_capacity(frames.len());
         for chunk in frames.chunks(self.frames_per_pass) {
-            let mut pixels = Vec::new();
-            for frame in chunk {
-                pixels.extend(self.preprocessing.pixels(frame)?);
-            }
+            let pixels = PixelBatch::new(&self.preprocessing, chunk)?;
             let vectors = self.towers.vision.forward(&pixels).and_then(|vectors| vectors.to_vec2::<f32>());
             for vector in vectors.map_err(failed)? {
                 units.push(unit(vector)?);

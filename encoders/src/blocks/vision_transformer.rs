@@ -6,6 +6,7 @@ use candle_core::{Result, Tensor};
 use serde::Serialize;
 
 use super::patches::{Patches, Sides};
+use super::pixels::PixelBatch;
 use super::transformer::{AttentionMask, AttentionPool, LayerNorm, Linear, Rotary, Shape, Transformer};
 use crate::LoadError;
 use crate::loading::Weights;
@@ -268,9 +269,9 @@ impl VisionTransformer {
         self.config.dim
     }
 
-    /// (pictures, dim) of (pictures, 3, side, side) pixels in one slice. A tower with [`VisionTransformer::frames`]
+    /// (pictures, dim). A tower with [`VisionTransformer::frames`]
     /// gives (clips, dim); without a joint sequence, a clip's vector is the mean of its pictures' vectors.
-    pub(crate) fn forward(&self, pixels: &[f32]) -> Result<Tensor> {
+    pub(crate) fn forward(&self, pixels: &PixelBatch) -> Result<Tensor> {
         let x = self.before_norm(pixels)?;
         let pooled = match &self.attention {
             Some(pool) => pool.forward(&self.norm_after.forward(&x)?)?,
@@ -282,13 +283,13 @@ impl VisionTransformer {
         rows.reshape((pictures / frames, frames, dim))?.mean(1)
     }
 
-    /// (pictures, tokens, width) of the same pixels: all tokens after the last layer norm.
-    pub(crate) fn hidden(&self, pixels: &[f32]) -> Result<Tensor> {
+    /// (pictures, tokens, width): all tokens after the last layer norm.
+    pub(crate) fn hidden(&self, pixels: &PixelBatch) -> Result<Tensor> {
         self.norm_after.forward(&self.before_norm(pixels)?)
     }
 
     /// (sequences, tokens, width).
-    fn before_norm(&self, pixels: &[f32]) -> Result<Tensor> {
+    fn before_norm(&self, pixels: &PixelBatch) -> Result<Tensor> {
         let patches = self.patches.forward(pixels)?;
         let mut x = match (&self.times, &self.class) {
             (Some(times), Some(class)) => self.joint(&patches, times, class)?,

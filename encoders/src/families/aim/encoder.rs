@@ -12,9 +12,10 @@ use super::combiner::Combiner;
 use super::text::TextTower;
 use super::tower::Aim;
 use crate::blocks::checks::{check_ids, failed};
+use crate::blocks::pixels::PixelBatch;
 use crate::preprocess::Preprocessing;
 use crate::sample::Sampler;
-use crate::{Clip, EncodeError, Encoder, Input, LoadError, Source, Space};
+use crate::{Clip, EncodeError, Encoder, Frame, Input, LoadError, Source, Space};
 
 /// Default number of clips in one pass through AIM: bounds memory for any batch.
 const CLIPS_PER_PASS: usize = 4;
@@ -89,35 +90,26 @@ impl CovrEncoder {
     fn clips(&self, clips: &[&Clip]) -> Result<Vec<Vec<f32>>, EncodeError> {
         let mut vectors = Vec::with_capacity(clips.len());
         for chunk in clips.chunks(self.clips_per_pass) {
-            let mut pixels = Vec::new();
+            let mut frames = Vec::new();
             for clip in chunk {
-                self.append_pixels(clip, &mut pixels)?;
+                frames.extend(self.picked(clip)?);
             }
+            let pixels = PixelBatch::new(&self.preprocessing, &frames)?;
             let rows = self.model.aim.forward(&pixels).and_then(|rows| rows.to_vec2::<f32>());
             vectors.extend(rows.map_err(failed)?);
         }
         Ok(vectors)
     }
 
-    /// Appends the pixels of the frames that the sampler picks.
-    fn append_pixels(&self, clip: &Clip, pixels: &mut Vec<f32>) -> Result<(), EncodeError> {
+    /// The frames that the sampler picks; it repeats those of a short clip.
+    fn picked<'a>(&self, clip: &'a Clip) -> Result<impl Iterator<Item = &'a Frame> + use<'a>, EncodeError> {
         let frames = self.model.aim.sizes().frames;
         let times: Vec<i64> = clip.frames.iter().map(|frame| frame.time_ms).collect();
         let wanted = Sampler::Middles { frames }.pick(&times, 0);
         if wanted.is_empty() {
             return Err(EncodeError::BadInput("a clip without frames".into()));
         }
-        // The sampler repeats frames of a short clip; each is preprocessed once.
-        let mut made: Vec<Option<Vec<f32>>> = vec![None; clip.frames.len()];
-        for at in wanted {
-            let its = match made[at].take() {
-                Some(its) => its,
-                None => self.preprocessing.pixels(&clip.frames[at])?,
-            };
-            pixels.extend_from_slice(&its);
-            made[at] = Some(its);
-        }
-        Ok(())
+        Ok(wanted.into_iter().map(|at| &clip.frames[at]))
     }
 
     fn unsupported(&self, what: &'static str) -> EncodeError {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::LoadError;
 use crate::blocks::patches::{Patches, Sides};
+use crate::blocks::pixels::PixelBatch;
 use crate::blocks::transformer::{Activation, AttentionMask, Block, Extras, LayerNorm, Linear, Shape};
 use crate::blocks::vision_transformer::PATCHES;
 use crate::loading::Weights;
@@ -189,9 +190,8 @@ impl Aim {
         self.sizes
     }
 
-    /// Encodes pixels (clips, frames, 3, image, image), in one slice, to (clips, width). The result is not
-    /// normalised.
-    pub(crate) fn forward(&self, pixels: &[f32]) -> Result<Tensor> {
+    /// Encodes the pictures of clips, clip after clip, to (clips, width). The result is not normalised.
+    pub(crate) fn forward(&self, pixels: &PixelBatch) -> Result<Tensor> {
         let Sizes { width, frames, .. } = self.sizes;
         let tokens = self.sizes.tokens();
         let embedded = self.patches.forward(pixels)?;
