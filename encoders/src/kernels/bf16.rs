@@ -1,6 +1,6 @@
 //! Products in bf16: weights are rounded at load, rows once for each product, and sums are f32.
 //!
-//! A processor with AVX512-BF16 multiplies pairs of bf16 numbers. Others widen the weights to f32 while they read them:
+//! A processor with AMX or AVX512-BF16 multiplies pairs of bf16 numbers. Others widen the weights to f32 while they read them:
 //! the products are the same, their sums differ by f32's rounding, and weights take half of f32's memory.
 
 use std::cell::RefCell;
@@ -9,29 +9,33 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::Cores;
+use super::amx::{self, Registers};
+use super::blocking::{self, Ahead, Blocks, Piece};
 use super::elementwise::Moments;
 use super::finish::{Finish, TilePosition};
-use super::float::{self, Ahead, TILE, TileOfFloats};
+use super::float::{TILE, TileOfFloats};
 use super::lanes::{Lanes, Work};
 use super::matrix::{Aligned, PANEL, Target};
 use super::norm::Input;
-use super::pairs::{PairPanels, RowWord, STRIDE, WORDS};
+use super::pairs::{PairPanels, RowWord, STRIDE};
 
-/// Rows of a block: their copies take 455 KiB, which stay in the L2 cache.
+/// The most rows of a block without AMX: their copies take 455 KiB, which stay in the L2 cache.
 const BLOCK: usize = 8 * TILE;
 
 /// The rounded rows of a block.
 struct Block {
     words: Aligned<u32>,
+    moments: Vec<Moments>,
     /// A part of one normalised row before it is rounded.
     row: Vec<f32>,
 }
 
 thread_local! {
-    static BLOCK_ROWS: RefCell<Block> = RefCell::new(Block { words: Aligned::zeros(0), row: Vec::new() });
+    static BLOCK_ROWS: RefCell<Block> =
+        RefCell::new(Block { words: Aligned::zeros(0), moments: Vec::new(), row: Vec::new() });
 }
 
-/// Writes `input * panels` with the epilogue to `target`, as [`float::multiply`] does.
+/// Writes `input * panels` with the epilogue to `target`, as [`super::float::multiply`] does.
 ///
 /// # Panics
 /// If the shapes do not fit, or a row has no values.
@@ -46,15 +50,25 @@ pub(super) fn multiply(
     let rows = input.rows();
     assert_eq!((rows.columns, rows.rows, panels.columns), (panels.depth, target.rows, target.columns));
     assert!(panels.depth > 0);
-    let product = Product { input, panels, target, finish, word: RowWord::of(processor) };
-    let run = |part| {
+    let (word, has_amx) = (RowWord::of(processor), processor.has_amx());
+    let pieces = panels.pairs().div_ceil(word.most_pairs());
+    let depths = blocking::even_steps(panels.pairs(), pieces, if has_amx { amx::STEP } else { 1 });
+    let most = depths.iter().map(|(from, to)| to - from).max().unwrap_or(0);
+    let (stride, blocks) = match has_amx {
+        true => (amx::stride(4 * most) / 4, amx::blocks(amx::stride(4 * most))),
+        false => (STRIDE, Blocks { most: BLOCK, step: 1 }),
+    };
+    let product = Product { input, panels, target, finish, word, has_amx, depths, stride };
+    let run = |part: Piece| {
         BLOCK_ROWS.with_borrow_mut(|block| {
-            block.words.reserve(BLOCK * STRIDE);
-            block.row.resize(2 * WORDS, 0.0);
+            let rows = part.rows.1 - part.rows.0;
+            block.words.reserve(rows.next_multiple_of(amx::ROWS) * stride);
+            block.moments.resize(rows, Moments::default());
+            block.row.resize(2 * most, 0.0);
             processor.run(PartOf { product: &product, part, block });
         });
     };
-    let parts = float::parts(rows.rows, panels.count(), threads, BLOCK);
+    let parts = blocking::parts(rows.rows, panels.count(), threads, blocks);
     match threads {
         0 | 1 => parts.into_iter().for_each(run),
         _ => parts.into_par_iter().for_each(run),
@@ -67,11 +81,16 @@ struct Product<'a> {
     target: Target,
     finish: Finish<'a>,
     word: RowWord,
+    has_amx: bool,
+    /// The pairs of each part of a row.
+    depths: Vec<(usize, usize)>,
+    /// Words from one copied row to the next.
+    stride: usize,
 }
 
 struct PartOf<'a> {
     product: &'a Product<'a>,
-    part: float::Piece,
+    part: Piece,
     block: &'a mut Block,
 }
 
@@ -81,19 +100,21 @@ impl Work for PartOf<'_> {
     #[inline(always)]
     unsafe fn run<L: Lanes>(self) {
         let PartOf { product, part, block } = self;
-        let Product { panels, target, finish, .. } = product;
+        let Product { panels, target, finish, has_amx, depths, stride, .. } = product;
         let (first, last) = part.rows;
-        let tiles = float::even(last - first, (last - first).div_ceil(L::TILE));
-        let depths = float::even(panels.pairs(), panels.pairs().div_ceil(product.word.most_pairs()));
-        let mut moments = [Moments::default(); BLOCK];
+        let tiles = match has_amx {
+            true => amx::tiles(last - first),
+            false => blocking::even(last - first, (last - first).div_ceil(L::TILE)),
+        };
         let mut sums = TileOfFloats::zeros();
         // SAFETY: the processor has the instructions of `L`, as the caller promises, and AVX512-BF16 if words are
-        // pairs. The block has `STRIDE` words for each row of a tile, and a row has at most `WORDS`. The
+        // pairs. The block has `stride` words for each row of a tile, as many as a part of a row needs. The
         // caller of `multiply` holds the target, and no other part has these rows and panels.
         unsafe {
-            product.input.measure::<L>(first..last, &mut moments);
+            let registers = has_amx.then(|| Registers::configure());
+            product.input.measure::<L>(first..last, &mut block.moments);
             for (at, (from, to)) in depths.iter().enumerate() {
-                product.copy::<L>(first..last, &moments, *from..*to, block);
+                product.copy::<L>(first..last, *from..*to, block);
                 for panel in part.panels.0..part.panels.1 {
                     let next = match panel + 1 < part.panels.1 {
                         true => Some((panel + 1, (*from, *to))),
@@ -110,13 +131,16 @@ impl Work for PartOf<'_> {
                         };
                         finish.prefetch::<L>(*target, place);
                         let factors = Factors {
-                            rows: block.words.values()[top * STRIDE..].as_ptr(),
+                            rows: block.words.values()[top * stride..].as_ptr(),
                             panel: panels.lines(panel, *from, *to),
                             into: sums.rows().as_mut_ptr().cast(),
                             across: PANEL,
                             ahead: Ahead::share(next, tile, tiles.len()),
                         };
-                        factors.multiply::<L>(product.word, place.rows);
+                        match &registers {
+                            Some(registers) => factors.multiply_in(registers, *stride, place.rows),
+                            None => factors.multiply::<L>(product.word, place.rows),
+                        }
                         finish.store::<L>(&sums, *target, place);
                     }
                 }
@@ -131,17 +155,11 @@ impl Product<'_> {
     /// # Safety
     /// The processor has the instructions of `L`, and AVX512-BF16 if words are pairs.
     #[inline(always)]
-    unsafe fn copy<L: Lanes>(
-        &self,
-        rows: Range<usize>,
-        moments: &[Moments],
-        pairs: Range<usize>,
-        block: &mut Block,
-    ) {
+    unsafe fn copy<L: Lanes>(&self, rows: Range<usize>, pairs: Range<usize>, block: &mut Block) {
         let columns = 2 * pairs.start..self.panels.depth.min(2 * pairs.end);
         let values = &mut block.row[..columns.len()];
-        let copies = block.words.values_mut().chunks_exact_mut(STRIDE);
-        for ((row, moments), words) in rows.zip(moments).zip(copies) {
+        let copies = block.words.values_mut().chunks_exact_mut(self.stride);
+        for ((row, moments), words) in rows.zip(&block.moments).zip(copies) {
             // SAFETY: as the caller promises.
             unsafe {
                 match self.input {
@@ -159,7 +177,7 @@ impl Product<'_> {
 /// A few rounded rows and the part of a panel that multiplies them.
 #[derive(Clone, Copy)]
 pub(super) struct Factors<'a> {
-    /// Rows, [`STRIDE`] words from one to the next.
+    /// Rows, [`STRIDE`] words from one to the next unless they are multiplied in tile registers.
     pub(super) rows: *const u32,
     pub(super) panel: &'a [u32],
     /// Destination of the sums: [`PANEL`] per row.
@@ -170,6 +188,18 @@ pub(super) struct Factors<'a> {
 }
 
 impl Factors<'_> {
+    /// Multiplies `count` rows of pairs, 1 to [`amx::ROWS`], which are `stride` words apart.
+    ///
+    /// # Safety
+    /// As [`amx::Factors::multiply`].
+    pub(super) unsafe fn multiply_in(self, registers: &Registers, stride: usize, count: usize) {
+        let Factors { rows, panel, into, across, ahead } = self;
+        let (rows, into) = (rows.cast(), into.cast());
+        let factors = amx::Factors { rows, stride: 4 * stride, panel, into, across, ahead };
+        // SAFETY: as the caller promises.
+        unsafe { factors.multiply(registers, amx::Word::Pair, count) };
+    }
+
     /// Multiplies `count` rows, 1 to [`Lanes::TILE`].
     ///
     /// # Safety
@@ -349,22 +379,17 @@ mod tests {
         rounded.and_then(|it| it.to_dtype(DType::F32)).unwrap().to_vec1().unwrap()
     }
 
-    /// Every kernel that this machine can run: that of its own processor, and those of processors with fewer instructions.
+    /// Every kernel that this machine can run.
     fn cores() -> Vec<Cores> {
-        let Some(best) = Processor::detect() else {
-            println!("skipped: the processor has no AVX2");
-            return Vec::new();
-        };
-        let widening = match best {
-            Processor::Avx512 { vnni, .. } => Processor::Avx512 { vnni, bf16: false },
-            Processor::Avx2 => best,
-        };
-        if !best.has_bf16() {
+        let all = Processor::all();
+        if !all.iter().any(|it| it.has_amx()) {
+            println!("skipped: products in tile registers, the processor has no AMX");
+        }
+        if !all.iter().any(|it| it.has_bf16() && !it.has_amx()) {
             println!("skipped: products of pairs, the processor has no AVX512-BF16");
         }
-        [(best, 1), (best, 2), (widening, 1), (Processor::Avx2, 1)]
-            .map(|(processor, threads)| Cores { processor, threads })
-            .to_vec()
+        let two = all.first().map(|best| Cores { processor: *best, threads: 2 });
+        all.into_iter().map(|processor| Cores { processor, threads: 1 }).chain(two).collect()
     }
 
     fn product(cores: Cores, a: &[f32], panels: &PairPanels, finish: Finish<'_>) -> Vec<f32> {

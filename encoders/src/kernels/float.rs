@@ -9,6 +9,8 @@ use std::cell::RefCell;
 use rayon::prelude::*;
 
 use super::Cores;
+use super::amx;
+use super::blocking::{Ahead, Blocks, Piece, even, parts};
 use super::elementwise::Moments;
 use super::finish::{Finish, Sums, TilePosition};
 use super::lanes::{Lanes, Work};
@@ -20,17 +22,10 @@ const DEPTH: usize = 1024;
 /// Values from one copied row to the next. Padded, so that the rows of a tile do not compete for one set of the L1
 /// cache.
 const STRIDE: usize = DEPTH + 16;
-/// The most rows of a tile on any processor.
+/// The most rows of a tile in vector registers.
 pub(super) const TILE: usize = 14;
 /// Rows of a block: their copies take 455 KiB.
 const BLOCK: usize = 8 * TILE;
-
-/// The part of a product that one thread computes: some rows by some panels.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Piece {
-    pub(super) rows: (usize, usize),
-    pub(super) panels: (usize, usize),
-}
 
 /// Writes `input * panels` with the epilogue `finish` to all of `target`, on `cores.threads` threads of the current
 /// pool.
@@ -43,7 +38,7 @@ pub(super) fn multiply(cores: Cores, input: Input<'_>, panels: &Panels, target: 
     assert_eq!((rows.columns, rows.rows, panels.columns), (panels.depth, target.rows, target.columns));
     assert!(panels.depth > 0);
     let product = Product { input, panels, target, finish };
-    let parts = parts(rows.rows, panels.count(), threads, BLOCK);
+    let parts = parts(rows.rows, panels.count(), threads, Blocks { most: BLOCK, step: 1 });
     let run = |part| {
         BLOCK_ROWS.with_borrow_mut(|block| {
             block.reserve(BLOCK * STRIDE);
@@ -54,23 +49,6 @@ pub(super) fn multiply(cores: Cores, input: Input<'_>, panels: &Panels, target: 
         0 | 1 => parts.into_iter().for_each(run),
         _ => parts.into_par_iter().for_each(run),
     }
-}
-
-/// Splits a product into enough parts for all threads, by rows if there are enough. No part has more than `most` rows.
-pub(super) fn parts(rows: usize, panels: usize, threads: usize, most: usize) -> Vec<Piece> {
-    let blocks: Vec<(usize, usize)> = even(rows, rows.div_ceil(most));
-    let across =
-        if threads < 2 { 1 } else { (2 * threads).div_ceil(blocks.len().max(1)).clamp(1, panels.max(1)) };
-    let columns = even(panels, across);
-    blocks
-        .into_iter()
-        .flat_map(|rows| columns.iter().map(move |panels| Piece { rows, panels: *panels }))
-        .collect()
-}
-
-/// Splits `0..count` into `pieces` ranges of nearly equal length.
-pub(super) fn even(count: usize, pieces: usize) -> Vec<(usize, usize)> {
-    (0..pieces).map(|piece| (piece * count / pieces, (piece + 1) * count / pieces)).collect()
 }
 
 struct Product<'a> {
@@ -146,17 +124,17 @@ impl Work for PartOf<'_> {
     }
 }
 
-/// Sums of the rows of a tile by the columns of a panel.
-pub(super) struct TileOfFloats([[f32; PANEL]; TILE]);
+/// Sums of the rows of a tile by the columns of a panel, for tiles of any kernel.
+pub(super) struct TileOfFloats([[f32; PANEL]; amx::ROWS]);
 
 impl TileOfFloats {
     #[inline(always)]
     pub(super) fn zeros() -> Self {
-        TileOfFloats([[0.0; PANEL]; TILE])
+        TileOfFloats([[0.0; PANEL]; amx::ROWS])
     }
 
     #[inline(always)]
-    pub(super) fn rows(&mut self) -> &mut [[f32; PANEL]; TILE] {
+    pub(super) fn rows(&mut self) -> &mut [[f32; PANEL]; amx::ROWS] {
         &mut self.0
     }
 }
@@ -166,40 +144,6 @@ impl Sums for TileOfFloats {
     unsafe fn load<L: Lanes>(&self, row: usize, column: usize) -> L {
         // SAFETY: as the caller promises.
         unsafe { L::load(self.0[row][column..].as_ptr()) }
-    }
-}
-
-/// Memory needed soon, prefetched from RAM during other work.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Ahead<'a>(&'a [u8]);
-
-/// Bytes of a cache line.
-const LINE: usize = 64;
-
-impl<'a> Ahead<'a> {
-    /// The share of `next` to prefetch during one of several tiles.
-    #[inline(always)]
-    pub(super) fn share<T: Copy>(next: &'a [T], tile: usize, tiles: usize) -> Ahead<'a> {
-        // SAFETY: any slice of numbers is valid as bytes.
-        let bytes = unsafe { std::slice::from_raw_parts(next.as_ptr().cast::<u8>(), size_of_val(next)) };
-        let share = bytes.len().div_ceil(tiles).next_multiple_of(2 * LINE);
-        let from = (tile * share).min(bytes.len());
-        Ahead(&bytes[from..(from + share).min(bytes.len())])
-    }
-
-    /// No prefetch.
-    pub(super) fn nothing() -> Self {
-        Ahead(&[])
-    }
-
-    /// Prefetches the next two lines, while any remain.
-    #[inline(always)]
-    pub(super) fn fetch<L: Lanes>(self, step: usize) {
-        if step * 2 * LINE < self.0.len() {
-            let from = self.0.as_ptr().wrapping_add(step * 2 * LINE);
-            L::prefetch_far(from);
-            L::prefetch_far(from.wrapping_add(LINE));
-        }
     }
 }
 
@@ -300,7 +244,8 @@ mod tests {
         let factor = noise(rows * columns, 5);
         let Some(best) = Processor::detect() else { return };
         let panels = Panels::new(&b, depth, columns);
-        for (processor, threads) in [(best, 1), (best, 2), (Processor::Avx2, 1)] {
+        let processors = Processor::all().into_iter().map(|it| (it, 1));
+        for (processor, threads) in processors.chain([(best, 2)]) {
             let finish = Finish {
                 bias: Some(&bias),
                 activation: Some(Activation::Relu),

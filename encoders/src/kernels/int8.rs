@@ -10,20 +10,20 @@ use std::cell::RefCell;
 use rayon::prelude::*;
 
 use super::Cores;
+use super::amx::{self, Registers};
+use super::blocking::{self, Ahead, Blocks, Piece};
 use super::elementwise::{Moments, range_with_zero};
 use super::finish::{Finish, Sums, TilePosition};
-use super::float::{self, Ahead, Piece, TILE};
+use super::float::TILE;
 use super::lanes::{Lanes, Work};
 use super::matrix::{Aligned, PANEL, Target};
 use super::norm::Input;
 
-/// The most rows of a block, and the most bytes that their copies should take: they stay in the L2 cache.
+/// Without AMX, the most rows of a block, and the most bytes that their copies should take: they stay in the L2 cache.
 const BLOCK: usize = 8 * TILE;
 const BLOCK_BYTES: usize = 480 * 1024;
 /// Byte products added by one instruction.
 const GROUP: usize = 4;
-/// Bytes of a cache line.
-const LINE: usize = 64;
 
 /// Int8 weights of shape (depth, columns) in panels. A panel holds groups of [`GROUP`] rows; in a group, column follows
 /// column. Padding is zero.
@@ -87,16 +87,10 @@ struct Reading {
     zero: i32,
 }
 
-/// Bytes from one row of a block to the next: an odd number of cache lines, so that the rows of a tile do not compete
-/// for one set of the L1 cache.
-fn stride(depth: usize) -> usize {
-    (depth.div_ceil(LINE) | 1) * LINE
-}
-
 /// The quantised rows of a block.
 struct Block {
     bytes: Aligned<u8>,
-    readings: [Reading; BLOCK],
+    readings: Vec<Reading>,
     /// One row before quantisation.
     row: Vec<f32>,
 }
@@ -104,12 +98,12 @@ struct Block {
 thread_local! {
     static BLOCK_ROWS: RefCell<Block> = RefCell::new(Block {
         bytes: Aligned::zeros(0),
-        readings: [Reading::default(); BLOCK],
+        readings: Vec::new(),
         row: Vec::new(),
     });
 }
 
-/// Writes `input * panels` with the epilogue to `target`, as [`float::multiply`] does; for processors with AVX-512
+/// Writes `input * panels` with the epilogue to `target`, as [`super::float::multiply`] does; for processors with AVX-512
 /// VNNI.
 ///
 /// # Panics
@@ -125,13 +119,19 @@ pub(super) fn multiply(
     assert!(processor.has_vnni());
     let rows = input.rows();
     assert_eq!((rows.columns, rows.rows, panels.columns), (panels.depth, target.rows, target.columns));
-    let product = Product { input, panels, target, finish };
-    let across = stride(panels.depth);
-    let most = (BLOCK_BYTES / across).clamp(TILE, BLOCK);
-    let parts = float::parts(rows.rows, panels.count(), threads, most);
-    let run = |part| {
+    let has_amx = processor.has_amx();
+    let product = Product { input, panels, target, finish, has_amx };
+    let across = amx::stride(panels.depth);
+    let blocks = match has_amx {
+        true => amx::blocks(across),
+        false => Blocks { most: (BLOCK_BYTES / across).clamp(TILE, BLOCK), step: 1 },
+    };
+    let parts = blocking::parts(rows.rows, panels.count(), threads, blocks);
+    let run = |part: Piece| {
         BLOCK_ROWS.with_borrow_mut(|block| {
-            block.bytes.reserve(BLOCK * across);
+            let rows = part.rows.1 - part.rows.0;
+            block.bytes.reserve(rows.next_multiple_of(amx::ROWS) * across);
+            block.readings.resize(rows, Reading::default());
             block.row.resize(panels.depth, 0.0);
             processor.run(PartOf { product: &product, part, block });
         });
@@ -147,6 +147,7 @@ struct Product<'a> {
     panels: &'a BytePanels,
     target: Target,
     finish: Finish<'a>,
+    has_amx: bool,
 }
 
 struct PartOf<'a> {
@@ -160,15 +161,19 @@ impl Work for PartOf<'_> {
 
     #[inline(always)]
     unsafe fn run<L: Lanes>(self) {
-        let PartOf { product: Product { input, panels, target, finish }, part, block } = self;
+        let PartOf { product: Product { input, panels, target, finish, has_amx }, part, block } = self;
         let (first, last) = part.rows;
-        let across = stride(panels.depth);
-        let tiles = float::even(last - first, (last - first).div_ceil(TILE));
-        let mut sums = [[0; PANEL]; TILE];
+        let across = amx::stride(panels.depth);
+        let tiles = match has_amx {
+            true => amx::tiles(last - first),
+            false => blocking::even(last - first, (last - first).div_ceil(TILE)),
+        };
+        let mut sums = [[0; PANEL]; amx::ROWS];
         // SAFETY: the processor has the instructions of `L`, as the caller promises, and VNNI, which `multiply`
         // checked. The block has `across` bytes for each row of a tile; one byte per row of the panel is filled. The
         // caller of `multiply` holds the target, and no other part has these rows and panels.
         unsafe {
+            let registers = has_amx.then(|| Registers::configure());
             let copies = (first..last).zip(block.bytes.values_mut().chunks_exact_mut(across));
             for ((row, bytes), reading) in copies.zip(&mut block.readings) {
                 *reading = read::<L>(input, row, &mut block.row, bytes);
@@ -193,7 +198,10 @@ impl Work for PartOf<'_> {
                         into: &mut sums,
                         ahead: Ahead::share(next, tile, tiles.len()),
                     };
-                    factors.multiply();
+                    match &registers {
+                        Some(registers) => factors.multiply_in(registers),
+                        None => factors.multiply(),
+                    }
                     let scales = &panels.scales[panel * PANEL..];
                     let sums = TileOfBytes { sums: &sums, readings: &block.readings[*top..*bottom], scales };
                     finish.store::<L>(&sums, *target, place);
@@ -227,7 +235,7 @@ unsafe fn read<L: Lanes>(input: &Input<'_>, row: usize, copy: &mut [f32], bytes:
 
 /// Integer sums of a tile, with the scales of its rows and columns.
 struct TileOfBytes<'a> {
-    sums: &'a [[i32; PANEL]; TILE],
+    sums: &'a [[i32; PANEL]; amx::ROWS],
     readings: &'a [Reading],
     /// The scales of the columns that exist.
     scales: &'a [f32],
@@ -261,14 +269,38 @@ struct Factors<'a> {
     panel: &'a [i8],
     /// The byte sums of the panel's columns.
     totals: &'a [i32],
-    into: &'a mut [[i32; PANEL]; TILE],
+    into: &'a mut [[i32; PANEL]; amx::ROWS],
     ahead: Ahead<'a>,
+}
+
+impl Factors<'_> {
+    /// Multiplies the rows in tile registers.
+    ///
+    /// # Safety
+    /// As [`amx::Factors::multiply`]; the processor has AVX-512 F.
+    unsafe fn multiply_in(self, registers: &Registers) {
+        let Factors { rows, stride, readings, panel, totals, into, ahead } = self;
+        let words = panel.len() / GROUP;
+        // SAFETY: panels are aligned to cache lines, and any bytes are words.
+        let panel = unsafe { std::slice::from_raw_parts(panel.as_ptr().cast(), words) };
+        let sums = into.as_mut_ptr().cast();
+        let factors = amx::Factors { rows, stride, panel, into: sums, across: PANEL, ahead };
+        // SAFETY: as the caller promises.
+        unsafe {
+            factors.multiply(registers, amx::Word::Bytes, readings.len());
+            x86::without_zeros(&mut into[..readings.len()], readings, totals);
+        }
+    }
 }
 
 /// On other architectures there is no [`super::Processor`], so nothing calls these.
 #[cfg(not(target_arch = "x86_64"))]
 mod x86 {
-    use super::Factors;
+    use super::{Factors, PANEL, Reading};
+
+    pub(super) unsafe fn without_zeros(_: &mut [[i32; PANEL]], _: &[Reading], _: &[i32]) {
+        unreachable!("there is no Processor here")
+    }
 
     impl Factors<'_> {
         pub(super) unsafe fn multiply(self) {
@@ -286,7 +318,7 @@ mod x86 {
     use std::arch::x86_64::*;
 
     use super::super::lanes::{Lanes, Sixteen};
-    use super::{Factors, GROUP, PANEL};
+    use super::{Factors, GROUP, PANEL, Reading};
 
     impl Factors<'_> {
         /// Multiplies the rows of all readings, 1 to 14.
@@ -345,6 +377,25 @@ mod x86 {
         }
     }
 
+    /// Subtracts from the sums of each row its zero point times the columns' totals.
+    ///
+    /// # Safety
+    /// The processor has AVX-512 F.
+    #[target_feature(enable = "avx512f")]
+    pub(super) unsafe fn without_zeros(sums: &mut [[i32; PANEL]], readings: &[Reading], totals: &[i32]) {
+        for (row, reading) in sums.iter_mut().zip(readings) {
+            let zero = _mm512_set1_epi32(reading.zero);
+            for (sums, totals) in row.chunks_exact_mut(16).zip(totals.chunks_exact(16)) {
+                // SAFETY: there are 16 of each.
+                unsafe {
+                    let total = _mm512_mullo_epi32(zero, _mm512_loadu_si512(totals.as_ptr().cast()));
+                    let sum = _mm512_loadu_si512(sums.as_ptr().cast());
+                    _mm512_storeu_si512(sums.as_mut_ptr().cast(), _mm512_sub_epi32(sum, total));
+                }
+            }
+        }
+    }
+
     /// Quantises a row: `value * inverse + zero`, rounded, padded to a whole group.
     ///
     /// # Safety
@@ -387,9 +438,9 @@ mod tests {
     use super::super::matrix::{Rows, filled};
     use super::*;
 
-    /// The processor, if it multiplies bytes.
-    fn detected() -> Option<Processor> {
-        Processor::detect().filter(|processor| processor.has_vnni())
+    /// Every kernel that this machine can run.
+    fn processors() -> Vec<Processor> {
+        Processor::all().into_iter().filter(|processor| processor.has_vnni()).collect()
     }
 
     fn product(cores: Cores, a: &[f32], panels: &BytePanels, finish: Finish<'_>) -> Vec<f32> {
@@ -401,13 +452,12 @@ mod tests {
     /// Checks that the error stays within the rounding of rows and columns to bytes.
     #[track_caller]
     fn check(rows: usize, depth: usize, columns: usize, shift: f32) {
-        let Some(processor) = detected() else { return };
         let value = |at: usize, salt: usize| ((at * 7919 + salt * 104_729) % 2003) as f32 / 1001.0 - 1.0;
         let a: Vec<f32> = (0..rows * depth).map(|at| value(at, 1) + shift).collect();
         let b: Vec<f32> = (0..depth * columns).map(|at| value(at, 2)).collect();
         let bias: Vec<f32> = (0..columns).map(|at| value(at, 3)).collect();
         let panels = BytePanels::new(&b, depth, columns);
-        for threads in [1, 2] {
+        for (processor, threads) in processors().into_iter().flat_map(|it| [(it, 1), (it, 2)]) {
             let finish = Finish { bias: Some(&bias), ..Finish::default() };
             let got = product(Cores { processor, threads }, &a, &panels, finish);
             // A step of a row is (2 + shift) / 255, of a column 1 / 127; errors of half a step add up like noise.
@@ -435,15 +485,32 @@ mod tests {
 
     #[test]
     fn whole_numbers_that_bytes_hold_are_multiplied_exactly() {
-        let Some(processor) = detected() else { return };
         // The steps of rows and columns are 1: nothing is rounded.
         let a: Vec<f32> = (0..2 * 8).map(|at| [0.0, 255.0, 3.0, 7.0][at % 4]).collect();
         let b: Vec<f32> = (0..8 * 3).map(|at| [127.0, -127.0, 5.0, 0.0, -1.0][at % 5]).collect();
         let panels = BytePanels::new(&b, 8, 3);
-        let got = product(Cores { processor, threads: 1 }, &a, &panels, Finish::default());
         let sum = |row: usize, column: usize| (0..8).map(|k| a[row * 8 + k] * b[k * 3 + column]).sum::<f32>();
         let largest = |column: usize| (0..8).map(|k| b[k * 3 + column].abs()).fold(0.0, f32::max);
         assert!((0..3).all(|column| largest(column) == 127.0), "the columns' steps are 1");
-        assert_eq!(got, [0, 1].map(|row| [0, 1, 2].map(|column| sum(row, column))).concat());
+        let expected = [0, 1].map(|row| [0, 1, 2].map(|column| sum(row, column))).concat();
+        for processor in processors() {
+            let got = product(Cores { processor, threads: 1 }, &a, &panels, Finish::default());
+            assert_eq!(got, expected, "{processor:?}");
+        }
+    }
+
+    #[test]
+    fn every_kernel_gives_the_same_sums() {
+        for (rows, depth, columns) in [(77, 770, 70), (1, 63, 33), (33, 4096, 32), (300, 65, 5)] {
+            let value = |at: usize, salt: usize| ((at * 7919 + salt * 104_729) % 2003) as f32 / 1001.0 - 1.0;
+            let a: Vec<f32> = (0..rows * depth).map(|at| value(at, 1)).collect();
+            let b: Vec<f32> = (0..depth * columns).map(|at| value(at, 2)).collect();
+            let panels = BytePanels::new(&b, depth, columns);
+            let all = processors()
+                .into_iter()
+                .map(|processor| product(Cores { processor, threads: 1 }, &a, &panels, Finish::default()));
+            let all: Vec<_> = all.collect();
+            assert!(all.windows(2).all(|two| two[0] == two[1]), "{rows}, {depth}, {columns}");
+        }
     }
 }

@@ -10,8 +10,10 @@
 )]
 #![allow(unsafe_code, reason = "vector instructions, and threads that write to disjoint parts of one matrix")]
 
+mod amx;
 mod attention;
 mod bf16;
+mod blocking;
 mod elementwise;
 mod finish;
 mod float;
@@ -22,12 +24,20 @@ mod matrix;
 mod norm;
 mod ops;
 mod pairs;
+mod thirds;
+
+use std::sync::OnceLock;
 
 pub(crate) use attention::{AttentionMask, RotaryAngles, RotaryPairs};
 pub(crate) use elementwise::Activation;
 pub(crate) use kv_cache::{CachedAttention, KvCache};
 pub(crate) use norm::Norm;
 pub(crate) use ops::{Attention, Beside, PackedLinear};
+
+/// Environment variable: the best of [`ISAS`] to use, to measure and test the kernels of lesser processors.
+const MAX_CPU_ISA: &str = "REPRISE_MAX_CPU_ISA";
+/// Instruction sets in rising order; each includes those before it.
+const ISAS: [&str; 5] = ["avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"];
 
 /// The usable instruction sets; a value proves that the processor has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +50,8 @@ pub(crate) enum Processor {
         vnni: bool,
         /// Whether products of bf16 numbers (AVX512-BF16) exist too.
         bf16: bool,
+        /// Whether tile registers (AMX, with bf16 numbers and bytes) exist too.
+        amx: bool,
     },
 }
 
@@ -52,22 +64,54 @@ struct Cores {
 }
 
 impl Processor {
-    /// This machine's instruction sets; `None` where these kernels cannot run.
-    #[cfg(target_arch = "x86_64")]
+    /// This machine's instruction sets, at most those that `REPRISE_MAX_CPU_ISA` names; `None` where these kernels cannot
+    /// run.
     pub(crate) fn detect() -> Option<Processor> {
+        static FOUND: OnceLock<Option<Processor>> = OnceLock::new();
+        *FOUND.get_or_init(|| {
+            let found = Processor::of_this_machine()?;
+            let Ok(most) = std::env::var(MAX_CPU_ISA) else { return Some(found) };
+            found.at_most(&most).or_else(|| {
+                tracing::warn!("{MAX_CPU_ISA}={most} is none of {}: ignored", ISAS.join(", "));
+                Some(found)
+            })
+        })
+    }
+
+    /// These instruction sets without those above `most`, one of [`ISAS`].
+    fn at_most(self, most: &str) -> Option<Processor> {
+        let rank = ISAS.iter().position(|isa| *isa == most)?;
+        match self {
+            Processor::Avx512 { vnni, bf16, amx } if rank > 0 => Some(Processor::Avx512 {
+                vnni: vnni && rank > 1,
+                bf16: bf16 && rank > 2,
+                amx: amx && rank > 3,
+            }),
+            _ => Some(Processor::Avx2),
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn of_this_machine() -> Option<Processor> {
         let has_512 = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl");
         let has_256 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
         match (has_512 && has_256, has_256) {
-            (true, _) => Some(Processor::Avx512 {
-                vnni: is_x86_feature_detected!("avx512vnni"),
-                bf16: is_x86_feature_detected!("avx512bf16"),
-            }),
+            (true, _) => {
+                let vnni = is_x86_feature_detected!("avx512vnni");
+                let bf16 = is_x86_feature_detected!("avx512bf16");
+                Some(Processor::Avx512 { vnni, bf16, amx: vnni && bf16 && amx::is_usable() })
+            }
             (false, true) => Some(Processor::Avx2),
             (false, false) => None,
         }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn of_this_machine() -> Option<Processor> {
+        None
     }
 
     /// Whether the processor multiplies bytes.
@@ -80,9 +124,34 @@ impl Processor {
         matches!(self, Processor::Avx512 { bf16: true, .. })
     }
 
-    /// This machine's instruction sets; `None` where these kernels cannot run.
-    #[cfg(not(target_arch = "x86_64"))]
-    pub(crate) fn detect() -> Option<Processor> {
-        None
+    /// Whether the processor has tile registers.
+    fn has_amx(self) -> bool {
+        matches!(self, Processor::Avx512 { amx: true, .. })
+    }
+
+    /// This machine's instruction sets, and each with fewer that the kernels know; the best first.
+    #[cfg(test)]
+    fn all() -> Vec<Processor> {
+        let Some(best) = Processor::detect() else { return Vec::new() };
+        let mut all: Vec<Processor> = ISAS.iter().rev().filter_map(|isa| best.at_most(isa)).collect();
+        all.dedup();
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_processor_does_no_more_than_it_is_allowed() {
+        let best = Processor::Avx512 { vnni: true, bf16: true, amx: true };
+        let less = |vnni, bf16| Some(Processor::Avx512 { vnni, bf16, amx: false });
+        assert_eq!(
+            ISAS.map(|isa| best.at_most(isa)),
+            [Some(Processor::Avx2), less(false, false), less(true, false), less(true, true), Some(best)]
+        );
+        assert_eq!(Processor::Avx2.at_most("amx"), Some(Processor::Avx2));
+        assert_eq!(best.at_most("sse"), None);
     }
 }

@@ -11,7 +11,7 @@ use super::int8::{self, BytePanels};
 use super::matrix::{Panels, Rows, filled};
 use super::norm::{Input, Norm, normalise};
 use super::pairs::PairPanels;
-use super::{Activation, Cores, Processor, bf16, float};
+use super::{Activation, Cores, Processor, bf16, blocking, float, thirds};
 
 /// `x W + b` on f32 rows on the CPU, with packed weights.
 #[derive(Debug)]
@@ -140,6 +140,9 @@ impl Product<'_> {
         let from = Input::new(Rows::new(values, rows, inputs, inputs), self.norm);
         let cores = Cores { processor: self.linear.processor, threads: get_num_threads() };
         let result = filled(rows, outputs, |to| match &self.linear.weight {
+            Weight::Float(panels) if thirds::pays(cores, rows) => {
+                thirds::multiply(cores, from, panels, to, finish);
+            }
             Weight::Float(panels) => float::multiply(cores, from, panels, to, finish),
             Weight::Bf16(panels) => bf16::multiply(cores, from, panels, to, finish),
             Weight::Bytes(panels) => int8::multiply(cores, from, panels, to, finish),
@@ -281,7 +284,7 @@ impl CustomOp1 for Normalisation<'_> {
         }
         let shape = (x.len() / width, width);
         let rows = Rows::new(x, shape.0, shape.1, width);
-        let pieces = float::even(shape.0, shape.0.div_ceil(ROWS_AT_ONCE));
+        let pieces = blocking::even(shape.0, shape.0.div_ceil(ROWS_AT_ONCE));
         let result = filled(shape.0, shape.1, |target| {
             let some = |(first, last)| normalise(self.processor, rows, self.norm, target, first..last);
             match get_num_threads() {

@@ -14,8 +14,9 @@ use std::thread::LocalKey;
 
 use rayon::prelude::*;
 
+use super::blocking::even;
 use super::elementwise::softmax;
-use super::float::{TILE, even};
+use super::float::TILE;
 use super::lanes::{Lanes, Work};
 use super::matrix::{Aligned, PANEL, Panels, Target};
 use super::{Cores, Processor};

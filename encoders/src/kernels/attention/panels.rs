@@ -2,7 +2,8 @@
 
 use super::super::Processor;
 use super::super::bf16;
-use super::super::float::{self, Ahead, TILE};
+use super::super::blocking::Ahead;
+use super::super::float::{self, TILE};
 use super::super::lanes::Lanes;
 use super::super::matrix::{Aligned, PANEL, Panels};
 use super::super::pairs::{PairPanels, RowWord, STRIDE};

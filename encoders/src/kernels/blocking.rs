@@ -1,0 +1,80 @@
+//! How a product is split into parts for threads and caches, and the memory to prefetch during other work.
+
+use super::lanes::Lanes;
+
+/// The part of a product that one thread computes: some rows by some panels.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Piece {
+    pub(super) rows: (usize, usize),
+    pub(super) panels: (usize, usize),
+}
+
+/// How the rows of a product are split: at most so many in a part, and at multiples of a step.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Blocks {
+    pub(super) most: usize,
+    pub(super) step: usize,
+}
+
+/// Splits a product into enough parts for all threads, by rows if there are enough.
+pub(super) fn parts(rows: usize, panels: usize, threads: usize, of: Blocks) -> Vec<Piece> {
+    let blocks = even_steps(rows, rows.div_ceil(of.most), of.step);
+    let across =
+        if threads < 2 { 1 } else { (2 * threads).div_ceil(blocks.len().max(1)).clamp(1, panels.max(1)) };
+    let columns = even(panels, across);
+    blocks
+        .into_iter()
+        .flat_map(|rows| columns.iter().map(move |panels| Piece { rows, panels: *panels }))
+        .collect()
+}
+
+/// Splits `0..count` into `pieces` ranges of nearly equal length.
+pub(super) fn even(count: usize, pieces: usize) -> Vec<(usize, usize)> {
+    even_steps(count, pieces, 1)
+}
+
+/// As [`even`], but only at multiples of `step`.
+pub(super) fn even_steps(count: usize, pieces: usize, step: usize) -> Vec<(usize, usize)> {
+    let steps = count.div_ceil(step);
+    let end = |piece: usize| (piece * steps / pieces * step).min(count);
+    (0..pieces).map(|piece| (end(piece), end(piece + 1))).collect()
+}
+
+/// Memory needed soon, prefetched from RAM during other work.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ahead<'a>(&'a [u8]);
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+impl<'a> Ahead<'a> {
+    /// The share of `next` to prefetch during one of several tiles.
+    #[inline(always)]
+    pub(super) fn share<T: Copy>(next: &'a [T], tile: usize, tiles: usize) -> Ahead<'a> {
+        // SAFETY: any slice of numbers is valid as bytes.
+        let bytes = unsafe { std::slice::from_raw_parts(next.as_ptr().cast::<u8>(), size_of_val(next)) };
+        let share = bytes.len().div_ceil(tiles).next_multiple_of(2 * LINE);
+        let from = (tile * share).min(bytes.len());
+        Ahead(&bytes[from..(from + share).min(bytes.len())])
+    }
+
+    /// No prefetch.
+    pub(super) fn nothing() -> Self {
+        Ahead(&[])
+    }
+
+    /// The first address, and the number of cache lines.
+    pub(super) fn lines(self) -> (*const u8, usize) {
+        (self.0.as_ptr(), self.0.len().div_ceil(LINE))
+    }
+
+    /// Prefetches the next two lines, while any remain.
+    #[inline(always)]
+    pub(super) fn fetch<L: Lanes>(self, step: usize) {
+        if step * 2 * LINE < self.0.len() {
+            let from = self.0.as_ptr().wrapping_add(step * 2 * LINE);
+            L::prefetch_far(from);
+            L::prefetch_far(from.wrapping_add(LINE));
+        }
+    }
+}
