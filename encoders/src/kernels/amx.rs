@@ -50,6 +50,8 @@ impl Drop for Registers {
 
 /// Bytes of the copied rows of a block: half of the L2 cache.
 const BLOCK_BYTES: usize = 1024 * 1024;
+/// Rows of a block that threads share rather than read the weights each for itself.
+const FEW_ROWS: usize = 4 * ROWS;
 /// The most rows of a block.
 const MOST_ROWS: usize = 32 * ROWS;
 
@@ -59,11 +61,12 @@ pub(super) fn stride(bytes: usize) -> usize {
     (bytes.div_ceil(CACHE_LINE) | 1) * CACHE_LINE
 }
 
-/// How a product's rows are split, where copied rows are `stride` bytes apart. The more rows a block has, the fewer times
-/// the weights are read.
-pub(super) fn blocks(stride: usize) -> Blocks {
-    let most = (BLOCK_BYTES / stride).clamp(ROWS, MOST_ROWS);
-    Blocks { most: most / ROWS * ROWS, step: ROWS }
+/// How a product of so many rows is split on so many threads, where copied rows are `stride` bytes apart. The more rows a
+/// block has, the fewer times the weights are read. But threads that share a block copy its rows each for itself.
+pub(super) fn blocks(rows: usize, threads: usize, stride: usize) -> Blocks {
+    let fitting = (BLOCK_BYTES / stride).clamp(ROWS, MOST_ROWS) / ROWS * ROWS;
+    let share = rows.div_ceil(threads.max(1)).next_multiple_of(ROWS);
+    Blocks { most: fitting.min(share.max(FEW_ROWS)), step: ROWS }
 }
 
 /// Splits the rows of a block into those of tiles.
@@ -563,6 +566,13 @@ mod tests {
     fn a_panel_without_lines_gives_zeros() {
         let Some(got) = run(Word::Pair, &vec![0; ROWS * STRIDE], &[], 32) else { return };
         assert!(got.iter().flatten().all(|sum| *sum == 0));
+    }
+
+    #[test]
+    fn threads_have_blocks_of_their_own_if_there_are_rows_enough() {
+        let most = |rows, threads| blocks(rows, threads, 1600).most;
+        assert_eq!([most(400, 1), most(400, 2), most(400, 4), most(40, 2)], [416, 224, 128, 128]);
+        assert_eq!(blocks(400, 1, 1 << 20).most, ROWS);
     }
 
     #[test]

@@ -55,7 +55,10 @@ pub(super) fn multiply(
     let depths = blocking::even_steps(panels.pairs(), pieces, if has_amx { amx::STEP } else { 1 });
     let most = depths.iter().map(|(from, to)| to - from).max().unwrap_or(0);
     let (stride, blocks) = match has_amx {
-        true => (amx::stride(4 * most) / 4, amx::blocks(amx::stride(4 * most))),
+        true => {
+            let stride = amx::stride(4 * most);
+            (stride / 4, amx::blocks(rows.rows, threads, stride))
+        }
         false => (STRIDE, Blocks { most: BLOCK, step: 1 }),
     };
     let product = Product { input, panels, target, finish, word, has_amx, depths, stride };

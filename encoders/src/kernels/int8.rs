@@ -123,7 +123,7 @@ pub(super) fn multiply(
     let product = Product { input, panels, target, finish, has_amx };
     let across = amx::stride(panels.depth);
     let blocks = match has_amx {
-        true => amx::blocks(across),
+        true => amx::blocks(rows.rows, threads, across),
         false => Blocks { most: (BLOCK_BYTES / across).clamp(TILE, BLOCK), step: 1 },
     };
     let parts = blocking::parts(rows.rows, panels.count(), threads, blocks);

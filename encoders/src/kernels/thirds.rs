@@ -65,7 +65,7 @@ pub(super) fn multiply(cores: Cores, input: Input<'_>, panels: &Panels, target: 
     let depths = blocking::even_steps(panels.depth, panels.depth.div_ceil(STEPS * STEP_VALUES), STEP_VALUES);
     let most = depths.iter().map(|(from, to)| (to - from).div_ceil(STEP_VALUES)).max().unwrap_or(0);
     let stride = amx::stride(most * STEP_WORDS * 4) / 4;
-    let blocks = amx::blocks(4 * stride);
+    let blocks = amx::blocks(rows.rows, threads, 4 * stride);
     let product = Product { input, panels, target, finish, depths, stride };
     let run = |part: Piece| {
         BLOCK_ROWS.with_borrow_mut(|block| {

@@ -119,7 +119,10 @@ impl Weights {
         let mut changed = BTreeMap::new();
         for (name, tensor) in tensors {
             let new = change(&name, tensor.wide()?)?;
-            changed.extend(new.into_iter().map(|(name, tensor)| (name, Stored::Held(tensor))));
+            for (name, tensor) in new {
+                // What `change` made of tensors that it got may lie on the model's device.
+                changed.insert(name, Stored::Held(tensor.to_device(&Device::Cpu)?));
+            }
         }
         Ok(Weights::of(changed, digest, placement))
     }
