@@ -14,9 +14,9 @@ use std::thread::LocalKey;
 
 use rayon::prelude::*;
 
+use super::amx::{self, ROWS, Registers};
 use super::blocking::even;
 use super::elementwise::softmax;
-use super::float::TILE;
 use super::lanes::{Lanes, Work};
 use super::matrix::{Aligned, PANEL, Panels, Target};
 use super::{Cores, Processor};
@@ -167,7 +167,8 @@ impl Head<'_> {
         scratch.with_borrow_mut(|scratch| {
             scratch.keys.reshape_for(processor, self.heads.size, self.heads.tokens);
             scratch.values.reshape_for(processor, self.heads.tokens, self.heads.size);
-            processor.run(HeadWith { head: self, scratch });
+            let in_tiles = P::IN_TILES && processor.has_amx();
+            processor.run(HeadWith { head: self, scratch, in_tiles });
         });
     }
 
@@ -186,6 +187,8 @@ impl Head<'_> {
 struct HeadWith<'a, P> {
     head: Head<'a>,
     scratch: &'a mut Scratch<P>,
+    /// Whether its products run in tile registers.
+    in_tiles: bool,
 }
 
 impl<P: HeadPanels> Work for HeadWith<'_, P> {
@@ -194,11 +197,16 @@ impl<P: HeadPanels> Work for HeadWith<'_, P> {
     #[inline(always)]
     unsafe fn run<L: Lanes>(mut self) {
         let tokens = self.head.heads.tokens;
-        // SAFETY: as the caller promises.
+        // SAFETY: as the caller promises; tiles are used only where the processor has them.
         unsafe {
             self.pack::<L>();
-            for (first, last) in even(tokens, tokens.div_ceil(L::TILE)) {
-                self.tile::<L>(first, last);
+            let registers = self.in_tiles.then(|| Registers::configure());
+            let tiles = match registers {
+                Some(_) => amx::tiles(tokens),
+                None => even(tokens, tokens.div_ceil(L::TILE)),
+            };
+            for (first, last) in tiles {
+                self.tile::<L>(first, last, registers.as_ref());
             }
         }
     }
@@ -211,11 +219,11 @@ impl<P: HeadPanels> HeadWith<'_, P> {
     /// The processor has the instructions of `L`.
     #[inline(always)]
     unsafe fn pack<L: Lanes>(&mut self) {
-        let HeadWith { head, scratch: Scratch { keys, values, queries, .. } } = self;
+        let HeadWith { head, scratch: Scratch { keys, values, queries, .. }, .. } = self;
         let Heads { tokens, size, heads, kv_heads, .. } = head.heads;
         let (stride, shared) = (head.heads.across(), head.head / (heads / kv_heads));
         let (first_key, first_value) = ((heads + shared) * size, (heads + kv_heads + shared) * size);
-        queries.reserve(TILE * size);
+        queries.reserve(ROWS * size);
         let turned = &mut queries.values_mut()[..size];
         for token in 0..tokens {
             let row = &head.packed[token * stride..][..stride];
@@ -238,8 +246,8 @@ impl<P: HeadPanels> HeadWith<'_, P> {
     /// # Safety
     /// The processor has the instructions of `L`.
     #[inline(always)]
-    unsafe fn tile<L: Lanes>(&mut self, first: usize, last: usize) {
-        let HeadWith { head, scratch: Scratch { keys, values, queries, scores, sums } } = self;
+    unsafe fn tile<L: Lanes>(&mut self, first: usize, last: usize, registers: Option<&Registers>) {
+        let HeadWith { head, scratch: Scratch { keys, values, queries, scores, sums }, .. } = self;
         let Heads { tokens, size, mask, scale: query_scale, .. } = head.heads;
         let queries = queries.values_mut();
         for (token, query) in (first..last).zip(queries.chunks_exact_mut(size)) {
@@ -250,22 +258,22 @@ impl<P: HeadPanels> HeadWith<'_, P> {
         let most = mask.of(head.sequence, last - 1, tokens);
         // Padded, so that the rows do not fall into the same sets of the L1 cache.
         let (across, sums_across) = (tokens.next_multiple_of(PANEL) + 16, size.next_multiple_of(PANEL));
-        scores.reserve(TILE * across);
-        sums.reserve(TILE * sums_across);
+        scores.reserve(ROWS * across);
+        sums.reserve(ROWS * sums_across);
         let (scores, sums) = (scores.values_mut(), sums.values_mut());
-        // SAFETY: as the caller promises. There are `TILE` rows of queries, scores and sums; keys and values are packed,
+        // SAFETY: as the caller promises. There are `ROWS` rows of queries, scores and sums; keys and values are packed,
         // and the target has a row of `size` columns for each token.
         unsafe {
             let count = last - first;
             let rows = TileRows { rows: queries.as_ptr(), stride: size, count, length: size };
-            keys.multiply::<L>(rows, most, scores.as_mut_ptr(), across);
-            let mut factors = [0.0; TILE];
+            keys.multiply::<L>(rows, most, scores.as_mut_ptr(), across, registers);
+            let mut factors = [0.0; ROWS];
             for (row, factor) in factors.iter_mut().enumerate().take(count) {
                 let seen = mask.of(head.sequence, first + row, tokens);
                 *factor = softmax::<L>(scores[row * across..][..most].as_mut_ptr(), seen, most);
             }
             let rows = TileRows { rows: scores.as_ptr(), stride: across, count, length: most };
-            values.multiply::<L>(rows, size, sums.as_mut_ptr(), sums_across);
+            values.multiply::<L>(rows, size, sums.as_mut_ptr(), sums_across, registers);
             for (row, factor) in factors.into_iter().enumerate().take(count) {
                 scale::<L>(&sums[row * sums_across..][..size], factor, head.target.at(first + row, 0));
             }
@@ -327,7 +335,8 @@ mod tests {
         };
         let bound = if is_bf16 { 1.1 / 512.0 } else { 1e-5 };
         let Some(best) = Processor::detect() else { return };
-        for (processor, threads) in [(best, 1), (best, 2), (Processor::Avx2, 1)] {
+        let processors = Processor::all().into_iter().map(|it| (it, 1));
+        for (processor, threads) in processors.chain([(best, 2)]) {
             let (cores, kv_heads) = (Cores { processor, threads }, heads);
             let heads =
                 Heads { batch, tokens, heads, kv_heads, size, mask, angles: None, scale: 1.0, is_bf16 };
@@ -389,7 +398,8 @@ mod tests {
             let cores = Cores { processor, threads: 1 };
             filled(batch * tokens, size, |target| attend(cores, packed, target, heads))
         };
-        for (processor, is_bf16) in [(best, false), (best, true), (Processor::Avx2, true)] {
+        let all = Processor::all().into_iter().map(|it| (it, true));
+        for (processor, is_bf16) in all.chain([(best, false)]) {
             let batch = attended(processor, is_bf16, &packed, &lengths, 20);
             let alone = attended(processor, is_bf16, &packed[..13 * 3 * size], &lengths[..1], 13);
             assert_eq!(batch[..13 * size], alone, "{processor:?}, {is_bf16}");

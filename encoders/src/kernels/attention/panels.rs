@@ -1,9 +1,10 @@
 //! The keys or values of a head as panels, in f32 or in bf16, and their products with the rows of a tile.
 
 use super::super::Processor;
+use super::super::amx::{self, Registers};
 use super::super::bf16;
 use super::super::blocking::Ahead;
-use super::super::float::{self, TILE};
+use super::super::float;
 use super::super::lanes::Lanes;
 use super::super::matrix::{Aligned, PANEL, Panels};
 use super::super::pairs::{PairPanels, RowWord, STRIDE};
@@ -22,6 +23,9 @@ pub(super) struct TileRows {
 
 /// Panels that a thread fills for one head after another.
 pub(super) trait HeadPanels: 'static {
+    /// Whether AMX multiplies them.
+    const IN_TILES: bool;
+
     /// Panels without a shape.
     fn empty() -> Self;
 
@@ -44,11 +48,21 @@ pub(super) trait HeadPanels: 'static {
     /// products are `across` values apart.
     ///
     /// # Safety
-    /// As [`HeadPanels::set_column`]; the rows exist, and there is room for their products.
-    unsafe fn multiply<L: Lanes>(&mut self, rows: TileRows, columns: usize, into: *mut f32, across: usize);
+    /// As [`HeadPanels::set_column`]; the rows exist, and there is room for their products, or with registers for those of
+    /// [`amx::ROWS`] rows.
+    unsafe fn multiply<L: Lanes>(
+        &mut self,
+        rows: TileRows,
+        columns: usize,
+        into: *mut f32,
+        across: usize,
+        registers: Option<&Registers>,
+    );
 }
 
 impl HeadPanels for Panels {
+    const IN_TILES: bool = false;
+
     fn empty() -> Self {
         Panels::empty()
     }
@@ -72,7 +86,14 @@ impl HeadPanels for Panels {
     }
 
     #[inline(always)]
-    unsafe fn multiply<L: Lanes>(&mut self, rows: TileRows, columns: usize, into: *mut f32, across: usize) {
+    unsafe fn multiply<L: Lanes>(
+        &mut self,
+        rows: TileRows,
+        columns: usize,
+        into: *mut f32,
+        across: usize,
+        _: Option<&Registers>,
+    ) {
         for panel in 0..columns.div_ceil(PANEL) {
             let factors = float::Factors {
                 rows: rows.rows,
@@ -96,24 +117,26 @@ pub(super) struct Pairs {
     /// The pairs of one column.
     column: Vec<u32>,
     /// Sums of one part of longer rows.
-    sums: [[f32; PANEL]; TILE],
+    sums: [[f32; PANEL]; amx::ROWS],
 }
 
 impl HeadPanels for Pairs {
+    const IN_TILES: bool = true;
+
     fn empty() -> Self {
         Pairs {
             panels: PairPanels::empty(),
             word: RowWord::Widened,
             rows: Aligned::zeros(0),
             column: Vec::new(),
-            sums: [[0.0; PANEL]; TILE],
+            sums: [[0.0; PANEL]; amx::ROWS],
         }
     }
 
     fn reshape_for(&mut self, processor: Processor, depth: usize, columns: usize) {
         self.word = RowWord::of(processor);
         self.panels.reshape(depth, columns);
-        self.rows.reserve(TILE * STRIDE);
+        self.rows.reserve(amx::ROWS * STRIDE);
         self.column.resize(depth.div_ceil(32) * 16, 0);
     }
 
@@ -130,7 +153,14 @@ impl HeadPanels for Pairs {
     }
 
     #[inline(always)]
-    unsafe fn multiply<L: Lanes>(&mut self, rows: TileRows, columns: usize, into: *mut f32, across: usize) {
+    unsafe fn multiply<L: Lanes>(
+        &mut self,
+        rows: TileRows,
+        columns: usize,
+        into: *mut f32,
+        across: usize,
+        registers: Option<&Registers>,
+    ) {
         let (pairs, most) = (rows.length.div_ceil(2), self.word.most_pairs());
         for from in (0..pairs).step_by(most) {
             let to = pairs.min(from + most);
@@ -149,14 +179,17 @@ impl HeadPanels for Pairs {
                         0 => (place, across),
                         _ => (self.sums.as_mut_ptr().cast(), PANEL),
                     };
-                    bf16::Factors {
+                    let factors = bf16::Factors {
                         rows: self.rows.values().as_ptr(),
                         panel: self.panels.lines(panel, from, to),
                         into,
                         across: across_sums,
                         ahead: Ahead::nothing(),
+                    };
+                    match registers {
+                        Some(registers) => factors.multiply_in(registers, STRIDE, rows.count),
+                        None => factors.multiply::<L>(self.word, rows.count),
                     }
-                    .multiply::<L>(self.word, rows.count);
                     if from > 0 {
                         self.add_sums::<L>(rows.count, place, across);
                     }
