@@ -115,21 +115,21 @@ class Bench:
         engines = {"eager": module, "compiled": torch.compile(module, dynamic=False)}
         batches = [it for it in self.arguments.batch if key != "aim" or it <= 32]
         costs = {(engine, batch): [] for engine in [*engines, "ours"] for batch in batches}
-        waits = {}
+        cpu_rates = {}
         with torch.inference_mode():
             for _ in range(self.arguments.rounds):
                 report = ours(self.arguments, folder, key, precision, batches)
                 self.peaks.append((precision, report["peak"]["gflop_per_second"] / 1e3))
                 for batch, measure in zip(batches, report["measures"]):
                     costs["ours", batch].append(1 / measure["per_second"])
-                    waits[batch] = measure.get("per_cpu_second")
+                    cpu_rates[batch] = measure.get("per_cpu_second")
                     inputs = torch.from_numpy(pixels_of(batch)).to("cuda").to(kind)
                     for engine, run in engines.items():
                         costs[engine, batch].append(seconds_per_input(run, inputs))
         for batch in batches:
             rate = {engine: 1 / statistics.median(costs[engine, batch]) for engine in [*engines, "ours"]}
             best = max(rate["eager"], rate["compiled"])
-            cpu = f"{1e3 / waits[batch]:.2f}" if waits[batch] else ""
+            cpu = f"{1e3 / cpu_rates[batch]:.2f}" if cpu_rates[batch] else ""
             self.rows.append(f"| {NAMES[key]} | {precision} | {batch} | {rate['eager']:.0f} | {rate['compiled']:.0f} | "
                              f"{rate['ours']:.0f} | **{rate['ours'] / best:.2f}** | {cpu} |")
             print(self.rows[-1], flush=True)

@@ -60,8 +60,7 @@ impl Pictures {
         }
     }
 
-    /// Encodes pictures to (pictures, dim). A tower with [`Pictures::frames`]
-    /// returns (clips, dim) instead.
+    /// Encodes pictures to (pictures, dim). A tower with [`Pictures::frames`] returns (clips, dim) instead.
     pub(crate) fn forward(&self, pixels: &PixelBatch) -> Result<Tensor> {
         match self {
             Pictures::Transformer(tower) => tower.forward(pixels),

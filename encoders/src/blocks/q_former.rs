@@ -93,8 +93,7 @@ impl QFormer {
         self.dim
     }
 
-    /// Encodes pictures to (pictures, dim): the mean of the queries' unit
-    /// vectors.
+    /// Encodes pictures to (pictures, dim): the mean of the queries' unit vectors.
     pub(crate) fn forward(&self, pixels: &PixelBatch) -> Result<Tensor> {
         let seen = self.vision.hidden(pixels)?;
         let (pictures, (queries, width)) = (seen.dim(0)?, self.queries.dims2()?);

@@ -19,8 +19,8 @@ const LINE_BYTES: usize = PANEL * 4;
 /// Bytes from one cache line to the next.
 const CACHE_LINE: usize = 64;
 
-/// Whether the processor has tile registers with products of bf16 numbers and of bytes, and the kernel lets this process
-/// use them, for which it is asked here.
+/// Asks the operating system for tile registers. Whether the processor has them, multiplies bf16 numbers and bytes in them,
+/// and this process may use them.
 pub(super) fn is_usable() -> bool {
     x86::has_instructions() && x86::is_permitted()
 }
@@ -50,19 +50,19 @@ impl Drop for Registers {
 
 /// Bytes of the copied rows of a block: half of the L2 cache.
 const BLOCK_BYTES: usize = 1024 * 1024;
-/// Rows of a block that threads share rather than read the weights each for itself.
+/// Blocks of at most this many rows are shared by threads: reading the weights twice would cost more than copying twice.
 const FEW_ROWS: usize = 4 * ROWS;
 /// The most rows of a block.
 const MOST_ROWS: usize = 32 * ROWS;
 
-/// Bytes from one copied row to the next, for rows of so many bytes: an odd number of cache lines, so that the rows of a
-/// tile do not compete for one set of a cache.
+/// Bytes from one copied row to the next, for rows of `bytes` bytes. It is an odd number of cache lines: the rows of a tile
+/// then do not compete for one set of a cache.
 pub(super) fn stride(bytes: usize) -> usize {
     (bytes.div_ceil(CACHE_LINE) | 1) * CACHE_LINE
 }
 
-/// How a product of so many rows is split on so many threads, where copied rows are `stride` bytes apart. The more rows a
-/// block has, the fewer times the weights are read. But threads that share a block copy its rows each for itself.
+/// Splits `rows` rows, whose copies are `stride` bytes apart, among `threads` threads. Larger blocks read the weights fewer
+/// times. Threads that share a block each copy all its rows.
 pub(super) fn blocks(rows: usize, threads: usize, stride: usize) -> Blocks {
     let fitting = (BLOCK_BYTES / stride).clamp(ROWS, MOST_ROWS) / ROWS * ROWS;
     let share = rows.div_ceil(threads.max(1)).next_multiple_of(ROWS);
@@ -115,7 +115,7 @@ impl Factors<'_> {
         last[..rest.len()].copy_from_slice(rest);
         let steps = whole.len() / step;
         let (ahead, lines) = self.ahead.lines();
-        let run = x86::Run {
+        let run = Run {
             rows: self.rows,
             stride: self.stride,
             panel: whole.as_ptr().cast(),
@@ -140,20 +140,29 @@ impl Factors<'_> {
     }
 }
 
-/// On other architectures there is no [`super::Processor`], so nothing calls these but the first.
+/// The arguments of a kernel.
+struct Run {
+    rows: *const u8,
+    /// Bytes from one row to the next.
+    stride: usize,
+    /// Lines of whole steps.
+    panel: *const u8,
+    steps: usize,
+    /// The lines of one more step; null if there is none.
+    last: *const u8,
+    /// Memory to prefetch.
+    ahead: *const u8,
+    /// Cache lines to prefetch in each step.
+    lines: usize,
+    into: *mut u32,
+    /// Bytes from one row of sums to the next.
+    across: usize,
+}
+
+/// On other systems nothing calls these but the first.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 mod x86 {
-    pub(super) struct Run {
-        pub(super) rows: *const u8,
-        pub(super) stride: usize,
-        pub(super) panel: *const u8,
-        pub(super) steps: usize,
-        pub(super) last: *const u8,
-        pub(super) ahead: *const u8,
-        pub(super) lines: usize,
-        pub(super) into: *mut u32,
-        pub(super) across: usize,
-    }
+    use super::Run;
 
     pub(super) fn has_instructions() -> bool {
         false
@@ -184,25 +193,7 @@ mod x86 {
     use std::arch::asm;
     use std::arch::x86_64::__cpuid_count;
 
-    use super::{CACHE_LINE, LINE_BYTES, REGISTER_ROW, STEP};
-
-    /// The arguments of a kernel.
-    pub(super) struct Run {
-        pub(super) rows: *const u8,
-        /// Bytes.
-        pub(super) stride: usize,
-        /// Lines of whole steps.
-        pub(super) panel: *const u8,
-        pub(super) steps: usize,
-        /// The lines of one more step; null if there is none.
-        pub(super) last: *const u8,
-        /// Memory to prefetch, so many cache lines with each step.
-        pub(super) ahead: *const u8,
-        pub(super) lines: usize,
-        pub(super) into: *mut u32,
-        /// Bytes.
-        pub(super) across: usize,
-    }
+    use super::{CACHE_LINE, LINE_BYTES, REGISTER_ROW, Run, STEP};
 
     /// Bits of CPUID's leaf 7 in EDX: products of bf16 numbers, tiles, products of bytes (Intel's manual, volume 2,
     /// CPUID).
@@ -232,34 +223,17 @@ mod x86 {
         rows: [u8; 16],
     }
 
+    const B: u16 = REGISTER_ROW as u16;
+    const R: u8 = STEP as u8;
+
     /// All eight registers whole.
     static WHOLE: Configuration = Configuration {
         palette: 1,
         start_row: 0,
         reserved: [0; 14],
-        bytes_of_row: eight(REGISTER_ROW as u16, 0),
-        rows: eight_rows(),
+        bytes_of_row: [B, B, B, B, B, B, B, B, 0, 0, 0, 0, 0, 0, 0, 0],
+        rows: [R, R, R, R, R, R, R, R, 0, 0, 0, 0, 0, 0, 0, 0],
     };
-
-    const fn eight(value: u16, other: u16) -> [u16; 16] {
-        let mut all = [other; 16];
-        let mut at = 0;
-        while at < 8 {
-            all[at] = value;
-            at += 1;
-        }
-        all
-    }
-
-    const fn eight_rows() -> [u8; 16] {
-        let mut all = [0; 16];
-        let mut at = 0;
-        while at < 8 {
-            all[at] = STEP as u8;
-            at += 1;
-        }
-        all
-    }
 
     /// # Safety
     /// The tile registers are usable.

@@ -9,7 +9,7 @@ pub(super) struct Piece {
     pub(super) panels: (usize, usize),
 }
 
-/// How the rows of a product are split: at most so many in a part, and at multiples of a step.
+/// How the rows of a product are split: a part has at most `most` rows and begins at a multiple of `step`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Blocks {
     pub(super) most: usize,

@@ -64,8 +64,7 @@ struct Cores {
 }
 
 impl Processor {
-    /// This machine's instruction sets, at most those that `REPRISE_MAX_CPU_ISA` names; `None` where these kernels cannot
-    /// run.
+    /// This machine's instruction sets, without those above `REPRISE_MAX_CPU_ISA`; `None` where these kernels cannot run.
     pub(crate) fn detect() -> Option<Processor> {
         static FOUND: OnceLock<Option<Processor>> = OnceLock::new();
         *FOUND.get_or_init(|| {

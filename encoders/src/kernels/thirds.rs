@@ -4,6 +4,7 @@
 //! products of bf16 numbers, added in f32; the three smallest of nine are below f32's rounding (Henry, Tang and Heinecke,
 //! "Leveraging the bfloat16 artificial intelligence datatype for higher-precision computations", 2019). Rows and panels
 //! are split while they are copied, so that weights take no more memory than f32 and serve products of few rows too.
+//! Numbers over 3.39e38, the largest of bf16, give NaN.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -48,7 +49,7 @@ thread_local! {
         });
 }
 
-/// Whether the processor can multiply so, and a product of this number of rows is faster.
+/// Whether the processor has AMX, and a product of `rows` rows is faster with it.
 pub(super) fn pays(cores: Cores, rows: usize) -> bool {
     cores.processor.has_amx() && rows >= FEWEST_ROWS
 }

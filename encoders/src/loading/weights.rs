@@ -120,7 +120,7 @@ impl Weights {
         for (name, tensor) in tensors {
             let new = change(&name, tensor.wide()?)?;
             for (name, tensor) in new {
-                // What `change` made of tensors that it got may lie on the model's device.
+                // A tensor that `change` computed may lie on the model's device.
                 changed.insert(name, Stored::Held(tensor.to_device(&Device::Cpu)?));
             }
         }
