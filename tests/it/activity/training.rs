@@ -89,7 +89,8 @@ async fn feedback_on_composed_searches_becomes_triplets_and_trains_a_combiner(be
     assert_eq!(rows, expected);
 
     let (videos, texts, out) = (at("videos.npy"), at("texts.npy"), at("run"));
-    let model = ["--model", "builtin:tiny"];
+    // A cache of its own: two commands must not write one at the same time.
+    let model = ["--model", "builtin:tiny", "--cache", &at("cache")];
     reprise(&[&["embed", "--videos", &at("mine/clips.csv"), "--out", &videos][..], &model].concat());
     reprise(&[&["embed", "--texts", &at("mine/triplets.csv"), "--out", &texts][..], &model].concat());
     let names = at("videos.names.csv");
