@@ -98,6 +98,7 @@ class App {
     const number = this.shows;
     this.shell.mark(route?.name ?? '');
     const screen = route ? await this.screenFor(route.name) : new Missing();
+    await this.shell.settled;
     // Another address was shown while the screen's file came.
     if (number !== this.shows) return;
     const isSame = screen === this.screen;

@@ -1,5 +1,6 @@
 // Turns the address into a route and back: links inside the page, history, scroll positions.
 
+import { onRest } from './scrolling.js';
 import { parseTime, toMilliseconds } from './time.js';
 
 /**
@@ -70,7 +71,7 @@ export class Router {
   start() {
     history.scrollRestoration = 'manual';
     document.addEventListener('click', (event) => this.followLink(event));
-    document.addEventListener('scrollend', () => this.rememberScroll());
+    onRest(() => this.rememberScroll());
     window.addEventListener('popstate', () => {
       // A jump to an anchor inside a screen is no other screen.
       if (location.pathname + location.search !== this.shown) this.showAddress({ back: true });

@@ -1,7 +1,6 @@
-// The frame around every screen: the rail with its badges, the notice of the built-in model, the list of keys.
+// The frame around every screen: the rail with its badges, and the notice of the built-in model.
 
 import { get } from './api.js';
-import { openDialog } from './dialog.js';
 import { el, fill, icon, iconButton } from './dom.js';
 import { jobs } from './jobs.js';
 import { keys } from './keys.js';
@@ -11,6 +10,8 @@ import { reels } from './reels.js';
 const DISMISSED = 'reprise_builtin_known';
 const LIMIT = 'reprise_builtin_limit';
 const THEME = 'reprise_theme';
+/** A browser's first screen waits so long for the notice: later it would move what is drawn. */
+const LATE_MS = 300;
 
 /** @type {{name: string, path: string, label: string, icon: string, key: string, extra?: boolean}[]} */
 const PLACES = [
@@ -32,6 +33,9 @@ export class Shell {
     /** @type {Map<string, HTMLAnchorElement>} */
     this.links = new Map();
     this.notice = /** @type {HTMLElement} */ (document.getElementById('model-notice'));
+    /** @type {Promise<void>} until it is known whether a notice stands above the screens */
+    this.settled = Promise.resolve();
+    this.isLate = false;
     showTheme(localStorage.getItem(THEME));
   }
 
@@ -45,13 +49,14 @@ export class Shell {
     const more = el('button', { type: 'button', class: 'nav more', 'aria-haspopup': 'menu', on: { click: () => this.openMore(more) } },
       icon('ellipsis', 'l'), el('span', {}, 'More'));
     const foot = el('div', { class: 'foot' },
-      iconButton('keyboard', 'Keyboard shortcuts', () => openKeys(), { key: '?' }),
-      iconButton('settings', 'Settings', (event) => this.openSettings(/** @type {HTMLElement} */ (event.currentTarget)), { 'aria-haspopup': 'menu' }));
+      iconButton('keyboard', 'Keyboard shortcuts', openKeys, { key: '?' }),
+      iconButton('settings', 'Settings', async ({ currentTarget }) => (await import('./settings.js')).openSettings(this, /** @type {HTMLElement} */ (currentTarget)), { 'aria-haspopup': 'menu' }));
     rail.append(...links, more, foot);
     reels.addEventListener('change', () => this.badge('reels', reels.size, '', `${reels.size} in the open reel`));
     jobs.addEventListener('change', () => this.badge('activity', jobs.active.length, 'run', `${jobs.active.length} running`));
     this.addKeys();
-    this.loadNotice().catch(() => {});
+    const noticed = this.loadNotice().catch(() => {});
+    if (localStorage.getItem(LIMIT) === null) this.settled = Promise.race([noticed, new Promise((done) => setTimeout(done, LATE_MS))]).then(() => { this.isLate = true; });
   }
 
   /** @param {typeof PLACES[number]} place */
@@ -85,7 +90,7 @@ export class Shell {
 
   addKeys() {
     keys.add('Anywhere', [
-      { key: '?', label: 'This sheet', act: () => openKeys() },
+      { key: '?', label: 'This sheet', act: openKeys },
       ...PLACES.map(({ key, label, path }) => ({ key: `G ${key}`, label: `Go to ${label}`, act: () => this.router.go(path) })),
       { key: 'Shift+D', label: 'Light or dark', act: () => this.turnTheme() },
     ]);
@@ -96,6 +101,10 @@ export class Shell {
       ? document.documentElement.dataset.theme === 'dark'
       : matchMedia('(prefers-color-scheme: dark)').matches;
     this.chooseTheme(isDark ? 'light' : 'dark');
+  }
+
+  get theme() {
+    return localStorage.getItem(THEME);
   }
 
   /** @param {string|null} theme null follows the system */
@@ -113,19 +122,6 @@ export class Shell {
     ]);
   }
 
-  /** @param {HTMLElement} opener */
-  openSettings(opener) {
-    const theme = localStorage.getItem(THEME);
-    openMenu(opener, [
-      { label: 'As the system', checked: !theme, act: () => this.chooseTheme(null) },
-      { label: 'Light', checked: theme === 'light', act: () => this.chooseTheme('light') },
-      { label: 'Dark', checked: theme === 'dark', act: () => this.chooseTheme('dark') },
-      null,
-      { label: keys.lettersAct ? 'Switch letter keys off' : 'Switch letter keys on', act: () => { keys.lettersAct = !keys.lettersAct; } },
-      { label: 'Documentation of the API', icon: 'external-link', act: () => location.assign('/docs') },
-    ]);
-  }
-
   /** One line about a model that knows little; it leads to the models, and can be closed for good. */
   async loadNotice() {
     if (localStorage.getItem(DISMISSED)) return;
@@ -137,14 +133,14 @@ export class Shell {
     const active = items.filter(({ active_for: kinds }) => kinds.includes('text') || kinds.includes('clip'));
     const known = active.length > 0 && active.every(({ trained_on: on }) => on === 'unstated');
     if (known || active.length === 0) {
-      localStorage.removeItem(LIMIT);
+      localStorage.setItem(LIMIT, '');
       this.notice.hidden = true;
       return;
     }
     const limit = active.some(({ trained_on: on }) => on === 'nothing')
       ? 'This model has learned nothing yet: words mean nothing to it.'
       : 'The built-in model only knows drawings of sports.';
-    if (limit !== before) this.showNotice(limit);
+    if (limit !== before && !this.isLate) this.showNotice(limit);
     localStorage.setItem(LIMIT, limit);
   }
 
@@ -165,30 +161,4 @@ function showTheme(theme) {
   else delete document.documentElement.dataset.theme;
 }
 
-/** The list of keys that act on this screen. Keys that do the same share a line. */
-function openKeys() {
-  const sections = keys.scopes.map(({ name, bindings }) => {
-    const rows = [...Map.groupBy(bindings.filter(({ label }) => label), ({ label }) => label)].map(([label, same]) =>
-      el('div', { class: 'keyrow' }, el('span', {}, label), same.flatMap(({ key }) => key.split(/ |\+(?=.)/)).map((one) => el('kbd', {}, printed(one)))));
-    return el('section', { hidden: rows.length === 0, data: { group: name } }, el('h3', {}, name), rows);
-  });
-  for (const section of sections) {
-    const first = sections.find(({ dataset }) => dataset.group === section.dataset.group);
-    if (first === section || !first) continue;
-    first.append(...section.querySelectorAll('.keyrow'));
-    section.hidden = true;
-  }
-  const find = el('input', { placeholder: 'Find a key', 'aria-label': 'Find a key', on: { input: () => {
-    for (const row of table.querySelectorAll('.keyrow')) /** @type {HTMLElement} */ (row).hidden = !row.textContent?.toLowerCase().includes(find.value.toLowerCase());
-    for (const section of sections) section.hidden = !section.querySelector('.keyrow:not([hidden])');
-  } } });
-  const table = el('div', { class: 'keytable' }, sections);
-  const dialog = openDialog({ id: 'keys', title: 'Keyboard', class: 'keys', body: [table] });
-  dialog.querySelector('header')?.lastElementChild?.before(el('label', { class: 'field find' }, icon('search', 's'), find));
-}
-
-/** @param {string} key */
-function printed(key) {
-  const signs = /** @type {Record<string, string>} */ ({ ArrowUp: '↑', ArrowDown: '↓', ArrowLeft: '←', ArrowRight: '→', Shift: '⇧', Escape: 'Esc', Enter: '↵', '-': '−' });
-  return signs[key] ?? key;
-}
+const openKeys = () => import('./keysheet.js').then(({ openKeySheet }) => openKeySheet());

@@ -2,6 +2,7 @@
 // `data-act`; one listener on the list acts for all of them.
 
 import { button, el, icon } from '../core/dom.js';
+import { whenSlow } from '../core/scrolling.js';
 import { formatTime } from '../core/time.js';
 import { formatLength, titleOf } from '../core/words.js';
 import { hitTitle, opensAt, spokenEvidence } from './hits.js';
@@ -59,7 +60,10 @@ const ACTS = {
  */
 export function card({ href, title, picture, at, length, acts = ['pick', 'like', 'reel'], said, isWritten = false, pile = 1, chosen = false, eager = false, bare = false }) {
   const name = `${title}, ${formatTime(at)}`;
-  const image = el('img', { src: picture, alt: '', loading: eager ? 'eager' : 'lazy', decoding: 'async', draggable: 'false' });
+  const image = el('img', { alt: '', loading: eager ? 'eager' : 'lazy', decoding: 'async', draggable: 'false' });
+  // Many cards that fly by are gone before their pictures could come.
+  if (eager) image.src = picture;
+  else whenSlow(image, () => { image.src = picture; });
   const link = el('a', { class: 'thumb', href, 'aria-label': pile > 1 ? `${name}, ${pile} alike` : name },
     image, el('span', { class: 'at' }, formatTime(at)));
   const others = acts.filter((act) => act !== 'pick');

@@ -54,6 +54,9 @@ export function hitTitle({ title, video_id: id = '' }) {
   return /[\s,]/.test(title) ? title : titleOf({ title, file_name: `${title}.x` });
 }
 
+/** The hits that a hit stands for. @param {Hit} hit @returns {Hit[]} */
+export const foldedOf = (hit) => [...(hit.folded ?? []), ...(hit.merged ?? [])];
+
 /** @param {Hit} hit */
 export const previewOf = (hit) => `/v1/clips/${hit.clip_id}/preview`;
 

@@ -1,6 +1,7 @@
 // Plays the hit under the pointer, muted; the pointer's x scrubs through it.
 
 import { el } from '../core/dom.js';
+import { onRest } from '../core/scrolling.js';
 import { still } from './loop.js';
 
 const HOVER_MS = 150;
@@ -29,7 +30,8 @@ export class Previews {
     list.addEventListener('pointerleave', () => this.stop());
     list.addEventListener('pointermove', (event) => this.scrub(event));
     // Nothing hovers on a touch screen: what is in the middle plays.
-    if (matchMedia('(hover: none)').matches) document.addEventListener('scrollend', () => { if (list.isConnected) this.enterAt(innerWidth / 4, innerHeight / 2); });
+    this.close = matchMedia('(hover: none)').matches
+      ? onRest(() => { if (list.isConnected) this.enterAt(innerWidth / 4, innerHeight / 2); }) : () => {};
   }
 
   /** @param {number} x @param {number} y */

@@ -8,7 +8,7 @@ import { openMenu } from '../../core/menu.js';
 import { count, formatNumber } from '../../core/words.js';
 import { Shapes, hitCard } from '../../parts/card.js';
 import { Grid } from '../../parts/grid.js';
-import { hitPath, opensAt } from '../../parts/hits.js';
+import { foldedOf, hitPath, opensAt } from '../../parts/hits.js';
 import { Previews } from '../../parts/preview.js';
 import { EVERYWHERE, FILTERS, canHear, filterOf, isText, queryParameters, searchOf, sourcesOf } from '../../parts/query.js';
 import { countWords } from './ask.js';
@@ -32,9 +32,6 @@ const ORDERS = {
   // A video's id begins with the time of its making.
   newest: (one, other) => other.video_id.localeCompare(one.video_id) || one.rank - other.rank,
 };
-
-/** @param {Hit} hit */
-const foldedOf = (hit) => [...(hit.folded ?? []), ...(hit.merged ?? [])];
 
 /**
  * What the results ask of their screen.
@@ -327,26 +324,9 @@ export class Results {
   }
 
   /** @param {string} text */
-  drawNothing(text) {
-    const sources = sourcesOf(this.parameters);
-    const only = canHear(this.parameters) && sources?.length === 1 ? sources[0] : null;
-    const what = text && isText(this.parameters) ? `“${text.replace(/^["“]|["”]$/g, '').slice(0, 80)}”` : 'this';
-    const title = only === 'spoken' ? `Nobody says ${what}` : only === 'visual' ? `Nothing shows ${what}` : only === 'screen' ? `Nowhere is ${what} written` : `Nothing was found for ${what}`;
-    const filters = FILTERS.reduce((sum, name) => sum + this.parameters.getAll(name).length, 0);
-    fill(this.body, el('div', { class: 'empty nothing' }, el('h2', {}, title),
-      el('p', {}, filters > 0 ? `${count(filters, 'filter is', 'filters are')} on. Without ${filters === 1 ? 'it' : 'them'} there is more to look through.`
-        : 'Other words may find it, or another place to look.'),
-      this.wayButtons(this.waysOn(text)) || el('a', { class: 'btn', href: '/library' }, 'See the library')));
-    if (text && isText(this.parameters) && ((only && only !== 'visual') || filters > 0)) this.drawNearest(text).catch(() => {});
-  }
-
-  /** What comes nearest without filters. @param {string} text */
-  async drawNearest(text) {
-    const { results } = await search({ query: { text }, sources: ['visual'], near_duplicates: 'fold', limit: 6 }, null, this.stop.signal);
-    if (results.length === 0) return;
-    const grid = this.newGrid('Nearest moments');
-    this.body.append(el('section', { class: 'weaker' }, el('h2', { class: 'line' }, 'Nearest in what is seen'), grid.element));
-    grid.set(results.map((hit) => ({ hit, alike: foldedOf(hit) })));
+  async drawNothing(text) {
+    const { nothing } = await import('./nothing.js');
+    if (this.shown === 0) nothing(this, text);
   }
 
   /** The list, place and item of a card. @param {Element|null} card */
@@ -400,6 +380,7 @@ export class Results {
   close() {
     this.stop.abort();
     this.previews.stop();
+    this.previews.close();
     for (const list of this.lists) if (list instanceof Grid) list.close();
   }
 }
