@@ -25,6 +25,7 @@ mod modules;
 mod motion;
 mod playback;
 mod results;
+mod scrolling;
 mod shared;
 mod sizes;
 mod slides;
