@@ -1,7 +1,7 @@
 // How fast the window scrolls, and when it has come to rest. What costs time waits for that.
 
-/** So fast, a card crosses the window in a fifth of a second. CSS pixels a second. */
-const FAST = 4500;
+/** So fast, a card crosses the window in a third of a second. CSS pixels a second. */
+const FAST = 3000;
 /** Without a scroll event for so long, the window is at rest. */
 const REST_MS = 120;
 /** The speed is that of the last one or two of these spans: a wheel scrolls in jerks. */
