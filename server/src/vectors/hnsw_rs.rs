@@ -349,3 +349,31 @@ impl VectorIndex for HnswRs {
         Ok(EngineStatus { generation: 1 + self.inner.rebuilds.load(Ordering::Relaxed), collections })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(key: u64, values: [f32; 4]) -> Point {
+        Point {
+            key: SpanKey::new(key),
+            unit: Arc::new(UnitVector::from_raw(&values).expect("it has a direction").0),
+        }
+    }
+
+    #[test]
+    fn an_estimate_counts_each_vector_twice_and_its_links() {
+        let points = Points::linked(vec![point(1, [1.0, 0.0, 0.0, 0.0]), point(2, [0.0, 1.0, 0.0, 0.0])]);
+        assert_eq!(points.bytes(), 2 * (2 * 4 * 4 + 3 * 16 * 8));
+        assert_eq!(Points::linked(Vec::new()).bytes(), 0);
+    }
+
+    #[test]
+    fn the_distance_is_one_minus_the_cosine() {
+        for (one, other, expected) in
+            [([1.0, 0.0], [1.0, 0.0], 0.0), ([1.0, 0.0], [0.0, 1.0], 1.0), ([1.0, 0.0], [-1.0, 0.0], 2.0)]
+        {
+            assert_eq!(Cosine.eval(&one, &other), expected, "{one:?} {other:?}");
+        }
+    }
+}
