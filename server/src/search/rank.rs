@@ -161,16 +161,14 @@ impl<'a> Ranking<'a> {
         loop {
             self.fetch(wanted).await?;
             let ranking = self.matches().await?;
-            let entries =
-                Entries { found: ranking.len(), needed: seen.saturating_add(limit).saturating_add(1) };
-            let known = Entries { found: ranking.len(), needed: self.known_least() };
+            let is_known = self.known_least() <= ranking.len();
             let mut page = cut(ranking, self.after, limit, self.plan.scores());
-            if (page.more && known.are_enough()) || self.is_all() {
+            if (page.more && is_known) || self.is_all() {
                 number(&mut page.entries, seen);
                 let results = self.merged(page.entries.into_iter().map(fold::shown).collect());
                 return Ok(Page { results, groups: None, end: page.end.filter(|_| page.more) });
             }
-            wanted = wanted.saturating_mul(entries.growth().max(known.growth()));
+            wanted = wanted.saturating_mul(2);
         }
     }
 
@@ -182,11 +180,9 @@ impl<'a> Ranking<'a> {
         loop {
             self.fetch(wanted).await?;
             let ranking = self.matches().await?;
-            let known = Entries { found: ranking.len(), needed: self.known_least() };
-            let ranking = group(ranking);
-            let entries = Entries { found: ranking.len(), needed: groups.saturating_add(1) };
-            let mut page = cut(ranking, self.after, limit, self.plan.scores());
-            if (page.more && known.are_enough()) || self.is_all() {
+            let is_known = self.known_least() <= ranking.len();
+            let mut page = cut(group(ranking), self.after, limit, self.plan.scores());
+            if (page.more && is_known) || self.is_all() {
                 self.fill(&mut page.entries, per_group).await?;
                 for group in &mut page.entries {
                     number(&mut group.matches, 0);
@@ -196,7 +192,7 @@ impl<'a> Ranking<'a> {
                 let end = page.end.filter(|_| page.more);
                 return Ok(Page { results: Vec::new(), groups: Some(page.entries), end });
             }
-            wanted = wanted.saturating_mul(entries.growth().max(known.growth()));
+            wanted = wanted.saturating_mul(2);
         }
     }
 
@@ -470,26 +466,6 @@ impl<'a> Ranking<'a> {
     }
 }
 
-/// How many entries became of the hits fetched so far, and how many a page needs.
-#[derive(Debug, Clone, Copy)]
-struct Entries {
-    found: usize,
-    needed: usize,
-}
-
-impl Entries {
-    fn are_enough(self) -> bool {
-        self.needed <= self.found
-    }
-
-    /// By how much the next fetch is larger: a quarter more than these entries lack, at least twice and at most eight times.
-    /// Where near duplicates fold, a hundred hits may be three entries, and each fetch ranks all hits again.
-    fn growth(self) -> usize {
-        let lacking = self.needed.saturating_mul(5).div_ceil(self.found.saturating_mul(4).max(1));
-        lacking.clamp(2, 8)
-    }
-}
-
 /// Hits before the first fetch.
 fn nothing() -> Hits {
     Hits { hits: Vec::new(), complete: false, exact: false }
@@ -539,15 +515,6 @@ fn overlaps(origin: &Origin, found: &Match) -> bool {
 mod tests {
     use super::super::fuse::tests::found;
     use super::*;
-
-    #[test]
-    fn a_fetch_grows_by_what_its_entries_lack() {
-        for (found, needed, expected) in
-            [(0, 60, 8), (3, 61, 8), (20, 61, 4), (60, 61, 2), (61, 61, 2), (9, 0, 2), (1, usize::MAX, 8)]
-        {
-            assert_eq!(Entries { found, needed }.growth(), expected, "{found} of {needed}");
-        }
-    }
 
     #[test]
     fn the_query_itself_is_what_shares_over_half_of_the_shorter_one() {
