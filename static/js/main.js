@@ -99,7 +99,7 @@ class App {
     this.shell.mark(route?.name ?? '');
     const screen = route ? await this.screenFor(route.name) : new Missing();
     await this.shell.settled;
-    // Another address was shown while the screen's file came.
+    // Another address was shown meanwhile.
     if (number !== this.shows) return;
     const isSame = screen === this.screen;
     if (!isSame) this.leave();
@@ -107,7 +107,7 @@ class App {
     if (!isSame) fill(this.main, screen.element);
     if (route) screen.show(route, how);
     document.title = screen.title ? `${screen.title} · reprise` : 'reprise';
-    if (how.back) requestAnimationFrame(() => scrollTo(0, this.router.keptScroll()));
+    if (how.back) requestAnimationFrame(() => this.router.returnScroll());
     if (!isSame) this.placeFocus(screen, how.back);
   }
 

@@ -6,6 +6,8 @@ import { keys } from './keys.js';
 
 /** The list of keys that act on this screen. Keys that do the same share a line. */
 export function openKeySheet() {
+  // Pressed twice before this file was there.
+  if (document.getElementById('keys')) return;
   const sections = keys.scopes.map(({ name, bindings }) => {
     const rows = [...Map.groupBy(bindings.filter(({ label }) => label), ({ label }) => label)].map(([label, same]) =>
       el('div', { class: 'keyrow' }, el('span', {}, label), same.flatMap(({ key }) => key.split(/ |\+(?=.)/)).map((one) => el('kbd', {}, printed(one)))));

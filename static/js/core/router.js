@@ -66,6 +66,8 @@ export class Router {
     this.show = show;
     /** @type {string|null} */
     this.shown = null;
+    /** @type {number|null} where Back leads to, in pixels, until the window is there */
+    this.returning = null;
   }
 
   start() {
@@ -74,7 +76,9 @@ export class Router {
     onRest(() => this.rememberScroll());
     window.addEventListener('popstate', () => {
       // A jump to an anchor inside a screen is no other screen.
-      if (location.pathname + location.search !== this.shown) this.showAddress({ back: true });
+      if (location.pathname + location.search === this.shown) return;
+      this.returning = history.state?.scroll ?? 0;
+      this.showAddress({ back: true });
     });
     this.showAddress({ back: false });
   }
@@ -91,6 +95,7 @@ export class Router {
    */
   go(path) {
     this.rememberScroll();
+    this.returning = null;
     history.pushState({}, '', path);
     scrollTo(0, 0);
     this.showAddress({ back: false });
@@ -106,13 +111,15 @@ export class Router {
     this.shown = location.pathname + location.search;
   }
 
-  /** Where the address was scrolled to when it was left, in pixels. */
-  keptScroll() {
-    return history.state?.scroll ?? 0;
+  /** Scrolls to where the address was left. */
+  returnScroll() {
+    if (this.returning !== null) scrollTo(0, this.returning);
+    this.returning = null;
   }
 
+  /** The entry that Back leads to keeps its position until the window is there. */
   rememberScroll() {
-    history.replaceState({ ...history.state, scroll: scrollY }, '');
+    if (this.returning === null) history.replaceState({ ...history.state, scroll: scrollY }, '');
   }
 
   /** @param {MouseEvent} event */

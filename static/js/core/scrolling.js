@@ -6,20 +6,23 @@ const FAST = 3000;
 const REST_MS = 120;
 /** The speed is that of the last one or two of these spans: a wheel scrolls in jerks. */
 const SPAN_MS = 100;
+/** A longer step than so many windows is a jump. */
+const JUMP = 2;
 
 /** @type {Set<() => void>} */
 const atRest = new Set();
-/** @type {Map<Node, () => void>} */
-let waiting = new Map();
+/** @type {(() => void)[]} */
+let waiting = [];
 let isFast = false;
 let timer = 0;
+let y = 0;
 let [before, last] = [{ at: 0, y: 0 }, { at: 0, y: 0 }];
 
 function slowDown() {
   isFast = false;
   const due = waiting;
-  waiting = new Map();
-  for (const [node, act] of due) if (node.isConnected) act();
+  waiting = [];
+  for (const act of due) act();
 }
 
 function rest() {
@@ -29,20 +32,20 @@ function rest() {
 
 document.addEventListener('scroll', ({ timeStamp: at }) => {
   const now = { at, y: scrollY };
-  if (at - last.at > SPAN_MS) [before, last] = [last, now];
+  // A jump, such as to the end: whoever jumped looks at where it led.
+  const isJump = Math.abs(now.y - y) > JUMP * innerHeight;
+  y = now.y;
+  if (isJump) [before, last] = [now, now];
+  else if (at - last.at > SPAN_MS) [before, last] = [last, now];
   isFast = (1000 * Math.abs(now.y - before.y)) / (at - before.at) > FAST;
-  if (!isFast && waiting.size > 0) slowDown();
+  if (!isFast && waiting.length > 0) slowDown();
   clearTimeout(timer);
   timer = window.setTimeout(rest, REST_MS);
 }, { passive: true });
 
-/**
- * Acts at once; while the window scrolls fast, as soon as it is slow enough to look at a node that is still there.
- * @param {Node} node
- * @param {() => void} act
- */
-export function whenSlow(node, act) {
-  if (isFast) waiting.set(node, act);
+/** Acts at once or, while the window scrolls fast, when it slows down. @param {() => void} act */
+export function whenSlow(act) {
+  if (isFast) waiting.push(act);
   else act();
 }
 

@@ -5,6 +5,7 @@ import { openMenu } from './menu.js';
 
 /** @param {import('./shell.js').Shell} shell @param {HTMLElement} opener */
 export function openSettings(shell, opener) {
+  if (opener.getAttribute('aria-expanded') === 'true') return;
   const { theme } = shell;
   openMenu(opener, [
     { label: 'As the system', checked: !theme, act: () => shell.chooseTheme(null) },

@@ -6,12 +6,15 @@ import { jobs } from './jobs.js';
 import { keys } from './keys.js';
 import { openMenu } from './menu.js';
 import { reels } from './reels.js';
+import { toasts } from './toast.js';
 
 const DISMISSED = 'reprise_builtin_known';
+/** What the notice said last; empty if there was nothing to say. */
 const LIMIT = 'reprise_builtin_limit';
 const THEME = 'reprise_theme';
-/** A browser's first screen waits so long for the notice: later it would move what is drawn. */
-const LATE_MS = 300;
+const AWAY = 'That part of the page did not come. Try again when the server is back';
+/** A browser's first screen waits at most so long for the notice: one that comes later moves what is drawn. */
+const WAIT_MS = 500;
 
 /** @type {{name: string, path: string, label: string, icon: string, key: string, extra?: boolean}[]} */
 const PLACES = [
@@ -33,9 +36,8 @@ export class Shell {
     /** @type {Map<string, HTMLAnchorElement>} */
     this.links = new Map();
     this.notice = /** @type {HTMLElement} */ (document.getElementById('model-notice'));
-    /** @type {Promise<void>} until it is known whether a notice stands above the screens */
+    /** @type {Promise<unknown>} ends when the notice is known, or nobody should wait for it any more */
     this.settled = Promise.resolve();
-    this.isLate = false;
     showTheme(localStorage.getItem(THEME));
   }
 
@@ -50,13 +52,13 @@ export class Shell {
       icon('ellipsis', 'l'), el('span', {}, 'More'));
     const foot = el('div', { class: 'foot' },
       iconButton('keyboard', 'Keyboard shortcuts', openKeys, { key: '?' }),
-      iconButton('settings', 'Settings', async ({ currentTarget }) => (await import('./settings.js')).openSettings(this, /** @type {HTMLElement} */ (currentTarget)), { 'aria-haspopup': 'menu' }));
+      iconButton('settings', 'Settings', ({ currentTarget }) => this.openSettings(/** @type {HTMLElement} */ (currentTarget)), { 'aria-haspopup': 'menu' }));
     rail.append(...links, more, foot);
     reels.addEventListener('change', () => this.badge('reels', reels.size, '', `${reels.size} in the open reel`));
     jobs.addEventListener('change', () => this.badge('activity', jobs.active.length, 'run', `${jobs.active.length} running`));
     this.addKeys();
     const noticed = this.loadNotice().catch(() => {});
-    if (localStorage.getItem(LIMIT) === null) this.settled = Promise.race([noticed, new Promise((done) => setTimeout(done, LATE_MS))]).then(() => { this.isLate = true; });
+    if (localStorage.getItem(LIMIT) === null) this.settled = Promise.race([noticed, new Promise((done) => setTimeout(done, WAIT_MS))]);
   }
 
   /** @param {typeof PLACES[number]} place */
@@ -122,6 +124,11 @@ export class Shell {
     ]);
   }
 
+  /** @param {HTMLElement} opener */
+  openSettings(opener) {
+    import('./settings.js').then(({ openSettings }) => openSettings(this, opener), () => toasts.show(AWAY));
+  }
+
   /** One line about a model that knows little; it leads to the models, and can be closed for good. */
   async loadNotice() {
     if (localStorage.getItem(DISMISSED)) return;
@@ -140,7 +147,7 @@ export class Shell {
     const limit = active.some(({ trained_on: on }) => on === 'nothing')
       ? 'This model has learned nothing yet: words mean nothing to it.'
       : 'The built-in model only knows drawings of sports.';
-    if (limit !== before && !this.isLate) this.showNotice(limit);
+    if (limit !== before) this.showNotice(limit);
     localStorage.setItem(LIMIT, limit);
   }
 
@@ -161,4 +168,4 @@ function showTheme(theme) {
   else delete document.documentElement.dataset.theme;
 }
 
-const openKeys = () => import('./keysheet.js').then(({ openKeySheet }) => openKeySheet());
+const openKeys = () => import('./keysheet.js').then(({ openKeySheet }) => openKeySheet(), () => toasts.show(AWAY));

@@ -7,7 +7,7 @@ import { foldedOf } from '../../parts/hits.js';
 import { FILTERS, canHear, isText, sourcesOf } from '../../parts/query.js';
 
 /** @param {import('./results.js').Results} view @param {string} text of the query or the change */
-export function nothing(view, text) {
+export function drawNothing(view, text) {
   const { parameters, body } = view;
   const sources = sourcesOf(parameters);
   const only = canHear(parameters) && sources?.length === 1 ? sources[0] : null;
@@ -18,11 +18,11 @@ export function nothing(view, text) {
     el('p', {}, filters > 0 ? `${count(filters, 'filter is', 'filters are')} on. Without ${filters === 1 ? 'it' : 'them'} there is more to look through.`
       : 'Other words may find it, or another place to look.'),
     view.wayButtons(view.waysOn(text)) || el('a', { class: 'btn', href: '/library' }, 'See the library')));
-  if (text && isText(parameters) && ((only && only !== 'visual') || filters > 0)) nearest(view, text).catch(() => {});
+  if (text && isText(parameters) && ((only && only !== 'visual') || filters > 0)) drawNearest(view, text).catch(() => {});
 }
 
 /** What comes nearest without filters. @param {import('./results.js').Results} view @param {string} text */
-async function nearest(view, text) {
+async function drawNearest(view, text) {
   const { results } = await search({ query: { text }, sources: ['visual'], near_duplicates: 'fold', limit: 6 }, null, view.stop.signal);
   if (results.length === 0) return;
   const grid = view.newGrid('Nearest moments');

@@ -151,7 +151,7 @@ export class Results {
     else this.drawHits(this.sort in ORDERS ? [...answer.results].sort(ORDERS[this.sort]) : answer.results);
     const text = this.parameters.get('q') ?? this.parameters.get('mod') ?? '';
     this.filter?.classList.toggle('on', this.host.showsFacets());
-    if (this.shown === 0) this.drawNothing(text);
+    if (this.shown === 0) this.drawNothing(text).catch((error) => fill(this.body, problemBox(error)));
     else if (this.strong === 0) this.drawWeak(text);
     if (this.sort && answer.next_cursor) this.drawCut(this.head, `Only the best ${formatNumber(this.shown)}`, 'moment', answer.facets?.counted);
     this.say();
@@ -325,8 +325,8 @@ export class Results {
 
   /** @param {string} text */
   async drawNothing(text) {
-    const { nothing } = await import('./nothing.js');
-    if (this.shown === 0) nothing(this, text);
+    const { drawNothing } = await import('./nothing.js');
+    drawNothing(this, text);
   }
 
   /** The list, place and item of a card. @param {Element|null} card */

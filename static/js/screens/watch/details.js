@@ -23,7 +23,7 @@ export class Details {
     this.model = null;
     this.scores = el('section', { class: 'col', hidden: true });
     this.form = el('div', { class: 'facts-list' });
-    this.element = el('div', {}, el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Details', id: 'details' }, this.form));
+    this.element = el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Details', id: 'details' }, this.form);
     this.draw();
   }
 

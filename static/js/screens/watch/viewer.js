@@ -15,7 +15,6 @@ import { isSearch, queryOf, queryParameters, searchOf } from '../../parts/query.
 import { TextBoxes } from '../../parts/textbox.js';
 import { Transport } from '../../parts/transport.js';
 import { Compose } from './compose.js';
-import { Details } from './details.js';
 import { HitList, Panel, ShotList } from './panel.js';
 import { Timeline } from './timeline.js';
 import { Transcript } from './transcript.js';
@@ -37,6 +36,12 @@ export class Viewer extends EventTarget {
     super();
     this.page = page;
     this.video = video;
+    this.tag = tag;
+    /** @type {import('./details.js').Details|null} made when they are first shown */
+    this.details = null;
+    this.detailsView = el('div');
+    /** @type {string|null} name of the space of the scores */
+    this.model = null;
     this.stop = new AbortController();
     this.parameters = new URLSearchParams();
     /** @type {string|null} */
@@ -87,12 +92,11 @@ export class Viewer extends EventTarget {
     this.transcript = new Transcript(video, {
       onSeek: (seconds) => this.seek(seconds), onMark: (start, end) => this.setMarks({ start, end }), onTracks: () => player.loadTracks(), onCorrect: () => player.pause(),
     });
-    this.details = new Details(video, tag, (changed) => this.changed(changed));
     this.panel = new Panel([
       { name: 'hits', label: 'Hits', view: this.hitList.element },
       { name: 'transcript', label: 'Transcript', view: this.transcript.element, shown: () => this.transcript.shown(player.time) },
       { name: 'shots', label: 'Shots', view: this.shotList.element, shown: () => this.shotList.shown() },
-      { name: 'details', label: 'Details', view: this.details.element, shown: () => this.details.setHit(this.hits[this.current] ?? null) },
+      { name: 'details', label: 'Details', view: this.detailsView, shown: () => this.showDetails().catch((error) => toasts.problem(error)) },
     ], () => this.noteSoon());
     this.element = el('div', { class: 'desk' }, this.stage, this.panel.element, el('div', { class: 'under' }, this.timeline.element, this.compose.element));
     player.addEventListener('time', () => this.showTime());
@@ -104,6 +108,16 @@ export class Viewer extends EventTarget {
   changed(video) {
     this.video = video;
     this.tell();
+  }
+
+  async showDetails() {
+    const { Details } = await import('./details.js');
+    if (!this.details) {
+      this.details = new Details(this.video, this.tag, (changed) => this.changed(changed));
+      this.detailsView.append(this.details.element);
+    }
+    this.details.model = this.model;
+    this.details.setHit(this.hits[this.current] ?? null);
   }
 
   tell() {
@@ -188,7 +202,8 @@ export class Viewer extends EventTarget {
     this.score(parameters).then((scored) => {
       if (isOld()) return;
       this.timeline.setScores(scored);
-      this.details.model = scored?.space ?? null;
+      this.model = scored?.space ?? null;
+      if (this.details) this.details.model = this.model;
     });
     parameters.set('video', this.video.id);
     const request = searchOf(parameters);
@@ -242,7 +257,7 @@ export class Viewer extends EventTarget {
     if (current !== this.current) {
       this.current = current;
       this.hitList.setCurrent(current);
-      this.details.setHit(this.hits[current] ?? null);
+      this.details?.setHit(this.hits[current] ?? null);
       this.tell();
     }
     this.timeline.setCurrent(current);
