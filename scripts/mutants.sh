@@ -27,6 +27,7 @@ case $1 in
     then=(
       --then=server/src/search=alerts,answers,embed_many,http_spaces,long_text,moments,search,standing
       --then=server/src/jobs=activity,catalog::jobs,faults::jobs,ingest,transcribe
+      --then=server/src/vectors/{hnsw_rs=hnsw_rs,milvus=milvus,pgvector=pgvector}
       --then=server/src/vectors=engines,http_spaces,served_index,vector_index
       --then=server/src/catalog/filter=answers,catalog::filters,catalog::labels,catalog::visibility,http_library
     )
