@@ -61,7 +61,7 @@ const ACTS = {
 export function card({ href, title, picture, at, length, acts = ['pick', 'like', 'reel'], said, isWritten = false, pile = 1, chosen = false, eager = false, bare = false }) {
   const name = `${title}, ${formatTime(at)}`;
   const image = el('img', { alt: '', loading: eager ? 'eager' : 'lazy', decoding: 'async', draggable: 'false' });
-  // Many cards that fly by are gone before their pictures could come. A lazy picture of such a card is never asked for.
+  // A card that flies by leaves the document before its picture could come. Browsers fetch no lazy picture outside a document.
   if (eager) image.src = picture;
   else whenSlow(() => { image.src = picture; });
   const link = el('a', { class: 'thumb', href, 'aria-label': pile > 1 ? `${name}, ${pile} alike` : name },

@@ -19,8 +19,6 @@ export class Details {
     this.video = video;
     this.tag = tag;
     this.onChange = onChange;
-    /** @type {string|null} name of the space whose scores these are */
-    this.model = null;
     this.scores = el('section', { class: 'col', hidden: true });
     this.form = el('div', { class: 'facts-list' });
     this.element = el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Details', id: 'details' }, this.form);
@@ -100,15 +98,19 @@ export class Details {
     ]);
   }
 
-  /** The scores of the hit under the playhead. @param {Api<'Hit'>|null} hit */
-  setHit(hit) {
+  /**
+   * The scores of the hit under the playhead.
+   * @param {Api<'Hit'>|null} hit
+   * @param {string|null} model name of the space whose scores these are
+   */
+  setHit(hit, model) {
     this.scores.hidden = hit === null;
     if (!hit) return;
     fill(this.scores, facts('Of this search', [
       ['Moment', formatRange(hit.start, hit.end)], ['Place in this video', String(hit.rank)], ['Score', hit.score.toFixed(4)],
       ...hit.evidence.map(({ source, score, z }) => /** @type {[string, string]} */ ([FOUND_BY[source] ?? 'By the picture', `${score.toFixed(4)}${z === null || z === undefined ? '' : `, z ${z.toFixed(2)}`}`])),
       ['Chance', hit.weak ? 'as high as unrelated footage often scores' : 'higher than unrelated footage'],
-      ['Model', this.model],
+      ['Model', model],
     ]));
   }
 

@@ -116,8 +116,7 @@ export class Viewer extends EventTarget {
       this.details = new Details(this.video, this.tag, (changed) => this.changed(changed));
       this.detailsView.append(this.details.element);
     }
-    this.details.model = this.model;
-    this.details.setHit(this.hits[this.current] ?? null);
+    this.details.setHit(this.hits[this.current] ?? null, this.model);
   }
 
   tell() {
@@ -203,7 +202,6 @@ export class Viewer extends EventTarget {
       if (isOld()) return;
       this.timeline.setScores(scored);
       this.model = scored?.space ?? null;
-      if (this.details) this.details.model = this.model;
     });
     parameters.set('video', this.video.id);
     const request = searchOf(parameters);
@@ -257,7 +255,7 @@ export class Viewer extends EventTarget {
     if (current !== this.current) {
       this.current = current;
       this.hitList.setCurrent(current);
-      this.details?.setHit(this.hits[current] ?? null);
+      this.details?.setHit(this.hits[current] ?? null, this.model);
       this.tell();
     }
     this.timeline.setCurrent(current);
