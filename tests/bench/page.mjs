@@ -177,7 +177,12 @@ async function heap(page, ids, counts) {
 }
 
 const browser = await puppeteer.launch({
-  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--headless=new', '--disable-gpu', '--autoplay-policy=no-user-gesture-required'],
+  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+  args: [
+    '--no-sandbox', '--headless=new', '--disable-gpu', '--autoplay-policy=no-user-gesture-required',
+    // A page of the browser's own, which it loads for the address bar of each new window while ours is measured.
+    '--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup',
+  ],
 });
 try {
   const answer = await fetch(`${address}/v1/videos?limit=5`);

@@ -9,7 +9,7 @@ const SCROLL: &str = "const [done] = arguments;
 import('/static/js/core/scrolling.js').then(async ({ onRest, whenSlow }) => {
     document.body.style.height = '1000000px';
     const said = [];
-    whenSlow(() => said.push('at once'));
+    whenSlow(() => said.push('at once'), () => true);
     const began = performance.now();
     let [events, before] = [0, began];
     document.addEventListener('scroll', ({ timeStamp }) => {
@@ -17,7 +17,8 @@ import('/static/js/core/scrolling.js').then(async ({ onRest, whenSlow }) => {
         const isSteady = timeStamp - before < 150;
         [events, before] = [events + 1, timeStamp];
         if (!isSteady || events < 5 || timeStamp - began < 400 || said.includes('fast')) return;
-        whenSlow(() => said.push('later'));
+        whenSlow(() => said.push('later'), () => true);
+        whenSlow(() => said.push('no longer wanted'), () => false);
         said.push('fast');
         onRest(() => { said.push('at rest'); done(said); });
     });
@@ -32,7 +33,7 @@ const JUMP: &str = "const [done] = arguments;
 import('/static/js/core/scrolling.js').then(async ({ whenSlow }) => {
     const said = [];
     document.addEventListener('scroll', () => {
-        whenSlow(() => said.push('at once'));
+        whenSlow(() => said.push('at once'), () => true);
         done(said);
     }, { once: true });
     scrollTo(0, 500000);

@@ -8,25 +8,31 @@ const REST_MS = 120;
 const SPAN_MS = 100;
 /** A longer step than so many windows is a jump. */
 const JUMP = 2;
+/** What waited is done in batches of about this length, one in a frame: all at once would take as long as several frames. */
+const BATCH_MS = 4;
 
 /** @type {Set<() => void>} */
 const atRest = new Set();
 /** @type {(() => void)[]} */
-let waiting = [];
+const waiting = [];
 let isFast = false;
+let frame = 0;
 let timer = 0;
 let y = 0;
 let [before, last] = [{ at: 0, y: 0 }, { at: 0, y: 0 }];
 
-function slowDown() {
-  isFast = false;
-  const due = waiting;
-  waiting = [];
-  for (const act of due) act();
+/** Does what waited, the newest first: that is what came into sight last. */
+function catchUp() {
+  cancelAnimationFrame(frame);
+  frame = 0;
+  const until = performance.now() + BATCH_MS;
+  while (!isFast && waiting.length > 0 && performance.now() < until) waiting.pop()?.();
+  if (!isFast && waiting.length > 0) frame = requestAnimationFrame(catchUp);
 }
 
 function rest() {
-  slowDown();
+  isFast = false;
+  catchUp();
   for (const act of atRest) act();
 }
 
@@ -38,14 +44,18 @@ document.addEventListener('scroll', ({ timeStamp: at }) => {
   if (isJump) [before, last] = [now, now];
   else if (at - last.at > SPAN_MS) [before, last] = [last, now];
   isFast = (1000 * Math.abs(now.y - before.y)) / (at - before.at) > FAST;
-  if (!isFast && waiting.length > 0) slowDown();
+  if (!isFast && !frame) catchUp();
   clearTimeout(timer);
   timer = window.setTimeout(rest, REST_MS);
 }, { passive: true });
 
-/** Acts at once or, while the window scrolls fast, when it slows down. @param {() => void} act */
-export function whenSlow(act) {
-  if (isFast) waiting.push(act);
+/**
+ * Acts at once or, while the window scrolls fast, when it slows down.
+ * @param {() => void} act
+ * @param {() => boolean} isWanted whether to act still makes sense after the wait
+ */
+export function whenSlow(act, isWanted) {
+  if (isFast) waiting.push(() => { if (isWanted()) act(); });
   else act();
 }
 

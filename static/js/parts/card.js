@@ -61,27 +61,39 @@ const ACTS = {
 export function card({ href, title, picture, at, length, acts = ['pick', 'like', 'reel'], said, isWritten = false, pile = 1, chosen = false, eager = false, bare = false }) {
   const name = `${title}, ${formatTime(at)}`;
   const image = el('img', { alt: '', loading: eager ? 'eager' : 'lazy', decoding: 'async', draggable: 'false' });
-  // A card that flies by leaves the document before its picture could come. Browsers fetch no lazy picture outside a document.
-  if (eager) image.src = picture;
-  else whenSlow(() => { image.src = picture; });
   const link = el('a', { class: 'thumb', href, 'aria-label': pile > 1 ? `${name}, ${pile} alike` : name },
     image, el('span', { class: 'at' }, formatTime(at)));
-  const others = acts.filter((act) => act !== 'pick');
-  return el('div', { class: ['card', pile > 1 && 'pile', chosen && 'chosen'].filter(Boolean).join(' ') },
+  const made = el('div', { class: ['card', pile > 1 && 'pile', chosen && 'chosen'].filter(Boolean).join(' ') },
     el('div', { class: 'frame' }, link,
-      acts.includes('pick') && actButton('pick', title, { class: 'pick', 'aria-pressed': String(chosen) }),
-      others.length > 0 && el('span', { class: 'acts' }, others.map((act) => actButton(act, title))),
       pile > 1 && button([icon('square-stack', 's'), String(pile)], null, {
         class: 'more', data: { act: 'unfold' }, 'aria-label': `Show all ${pile}`, title: `${pile - 1} more of the same moment  E`,
       })),
     !bare && el('div', { class: 'cap' }, el('b', { class: 'clip1' }, title), el('span', { class: 'num' }, formatLength(length))),
     said && el('p', { class: 'snip' }, icon(isWritten ? 'file-text' : 'mic', 's'), ' ', said));
+  const complete = () => {
+    image.src = picture;
+    link.after(...actButtons(acts, made.querySelector('b')?.textContent ?? title, made.matches('.chosen')));
+  };
+  // A card that flies by leaves its list before anybody could see its picture or press its buttons.
+  if (eager) complete();
+  else whenSlow(complete, () => made.parentNode !== null);
+  return made;
+}
+
+/** @param {Act[]} acts @param {string} title @param {boolean} chosen */
+function actButtons(acts, title, chosen) {
+  const others = acts.filter((act) => act !== 'pick');
+  return [
+    ...(acts.includes('pick') ? [actButton('pick', title, { class: 'pick', 'aria-pressed': String(chosen) })] : []),
+    ...(others.length > 0 ? [el('span', { class: 'acts' }, others.map((act) => actButton(act, title)))] : []),
+  ];
 }
 
 /** @param {Act} act @param {string} title @param {Record<string, any>} [props] */
 function actButton(act, title, props = {}) {
   const [picture, label, key] = ACTS[act];
-  return button(icon(picture), null, { class: '', 'aria-label': `${label}: ${title}`, title: `${label}  ${key}`, data: { act }, ...props });
+  // The list is one tab stop: arrows and letters reach what it holds.
+  return button(icon(picture), null, { class: '', tabindex: '-1', 'aria-label': `${label}: ${title}`, title: `${label}  ${key}`, data: { act }, ...props });
 }
 
 /**

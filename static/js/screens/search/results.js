@@ -12,11 +12,11 @@ import { foldedOf, hitPath, opensAt } from '../../parts/hits.js';
 import { Previews } from '../../parts/preview.js';
 import { EVERYWHERE, FILTERS, canHear, filterOf, isText, queryParameters, searchOf, sourcesOf } from '../../parts/query.js';
 import { countWords } from './ask.js';
-import { Groups } from './groups.js';
 import { filterChips } from './facets.js';
 
 /** @typedef {Api<'Hit'>} Hit */
 /** A card's hit, and the hits that it stands for. @typedef {{hit: Hit, alike: Hit[], from?: Item}} Item */
+/** @typedef {import('./groups.js').Groups} Groups */
 /** @typedef {Grid<Item>|Groups} List */
 
 const WAIT_MS = 150;
@@ -111,8 +111,10 @@ export class Results {
       this.answer = await search(asked.body, asked.file, this.stop.signal);
       // Pictures of another shape than was supposed would move all cards.
       if (!localStorage.getItem(RATIO)) this.shapes.set(await (await import('./shape.js')).shapeOf(this.answer));
+      // Few look at their hits by video.
+      const Groups = this.answer.groups ? (await import('./groups.js')).Groups : null;
       this.stop.signal.throwIfAborted();
-      this.draw(this.answer);
+      this.draw(this.answer, Groups);
     } catch (error) {
       if (!isAbort(error)) this.fail(error, () => this.load());
       else this.aborted = true;
@@ -140,14 +142,14 @@ export class Results {
     fill(this.body);
   }
 
-  /** @param {Api<'SearchAnswer'>} answer */
-  draw(answer) {
+  /** @param {Api<'SearchAnswer'>} answer @param {typeof import('./groups.js').Groups|null} Groups what shows the answer's groups, if it has some */
+  draw(answer, Groups) {
     this.failed = false;
     this.away = false;
     fill(this.body);
     fill(this.head, filterChips(this.parameters, this.host.change));
     this.cursor = this.sort ? null : answer.next_cursor;
-    if (answer.groups) this.drawGroups(answer.groups);
+    if (answer.groups && Groups) this.drawGroups(new Groups({ make: (item, place) => this.make(item, place), onFocus: (item) => this.host.onHot(item), query: this.query }), answer.groups);
     else this.drawHits(this.sort in ORDERS ? [...answer.results].sort(ORDERS[this.sort]) : answer.results);
     const text = this.parameters.get('q') ?? this.parameters.get('mod') ?? '';
     this.filter?.classList.toggle('on', this.host.showsFacets());
@@ -237,9 +239,8 @@ export class Results {
     this.weaker.set(items);
   }
 
-  /** @param {Api<'Group'>[]} groups */
-  drawGroups(groups) {
-    const list = new Groups({ make: (item, place) => this.make(item, place), onFocus: (item) => this.host.onHot(item), query: this.query });
+  /** @param {Groups} list @param {Api<'Group'>[]} groups */
+  drawGroups(list, groups) {
     this.lists.push(list);
     this.takeGroups(list, groups);
     const end = el('div', { class: 'grid-end' });
