@@ -24,12 +24,19 @@ esac
 then=()
 case $1 in
   search | jobs | vectors | server)
+    # The first that fits a file counts.
     then=(
-      --then=server/src/search=alerts,answers,embed_many,http_spaces,long_text,moments,search,standing
+      --then=server/src/search/late=moments::,long_text::,answers::,search::
+      --then=server/src/search/standing=standing::,alerts::
+      --then=server/src/search/ranges=search_ranges::,search_images::,resegment::
+      --then=server/src/search/timeline=answers::,contract::caching,http_malformed::,resegment::
+      --then=server/src/search/input=engines::servers,answers::,search::,subtitles::
+      --then=server/src/search=answers::,embed_many::,long_text::,moments::,search::,search_batch::,search_examples::,search_images::,search_ranges::,standing::,subtitles::
       --then=server/src/jobs=activity,catalog::jobs,faults::jobs,ingest,transcribe
       --then=server/src/vectors/{hnsw_rs=hnsw_rs,milvus=milvus,pgvector=pgvector}
-      --then=server/src/vectors=engines,http_spaces,served_index,vector_index
-      --then=server/src/catalog/filter=answers,catalog::filters,catalog::labels,catalog::visibility,http_library
+      --then=server/src/vectors/samples=standing::
+      --then=server/src/vectors=engines::,http_spaces::,served_index::,vector_index::
+      --then=server/src/catalog/filter=answers::,catalog::filters,catalog::labels,catalog::visibility,http_library::
     )
     ;;
 esac

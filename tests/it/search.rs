@@ -163,6 +163,12 @@ async fn levels_are_clips_videos_or_both(library: &Library) {
         assert_eq!((&hit["level"], &hit["start"], &hit["end"]), (&json!("video"), &json!(0.0), &json!(6.0)));
     }
     let clips = library.search(json!({"query": query})).await;
+    for hit in hits {
+        let of_video = |it: &&Value| it["video_id"] == hit["video_id"];
+        let best = clips["results"].as_array().unwrap().iter().find(of_video).expect("each video has clips");
+        let [start, peak, end] = [&best["start"], &hit["peak"], &best["end"]].map(|it| it.as_f64().unwrap());
+        assert!(start < peak && peak < end, "a full video opens at its best clip: {hit} {best}");
+    }
     let both = library.search(json!({"query": query, "level": "both", "limit": 5})).await;
     assert_eq!(both["results"].as_array().unwrap()[..], clips["results"].as_array().unwrap()[..5]);
     assert_eq!(both["videos"], videos["results"]);

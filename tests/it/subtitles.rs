@@ -258,6 +258,14 @@ async fn what_is_said_is_found_where_no_model_sees_pictures() {
     let hits = server.search_hits(json!({"query": {"text": "telling word"}})).await;
     assert_eq!((&hits[0]["start"], &hits[0]["end"]), (&json!(2.0), &json!(4.0)), "{hits:?}");
     assert_eq!(hits[0]["evidence"][0]["source"], "spoken");
+    // No model compares a change of a clip with pictures. Who asks for pictures is not answered without them.
+    let query = json!({"clip": {"video_id": video["id"], "start": 0.5, "end": 1.5}, "modification": "word"});
+    for (sources, expected) in
+        [(json!(["spoken"]), 200), (json!(["visual"]), 409), (json!(["visual", "spoken"]), 409)]
+    {
+        let (status, answer) = server.post("/v1/search", &json!({"query": query, "sources": sources})).await;
+        assert_eq!(status, expected, "{sources}: {answer}");
+    }
 }
 
 /// A film of four shots of 2 s, with one cue in the first and one in the last shot.

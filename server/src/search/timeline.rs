@@ -68,7 +68,7 @@ pub async fn timeline(
         Some(scored) => (Grain::Frames, scored),
         None => (Grain::Spans, span_scores(app, &space, video.id, &query).await?),
     };
-    let step_ms = (duration_ms / points.max(1) as i64 + 1).max(500);
+    let step_ms = step_of(duration_ms, points);
     let scores = steps(&scored, duration_ms, step_ms);
     Ok(Timeline { space: space.space.name.clone(), of, step_ms, scores })
 }
@@ -175,6 +175,11 @@ async fn span_scores(
     Ok(scored)
 }
 
+/// The length of a step, so that no more than `points` make up the video.
+fn step_of(duration_ms: i64, points: usize) -> i64 {
+    (duration_ms / points.max(1) as i64 + 1).max(500)
+}
+
 /// The best score in each step.
 fn steps(scored: &[Scored], duration_ms: i64, step_ms: i64) -> Vec<Option<f32>> {
     let count = usize::try_from((duration_ms + step_ms - 1) / step_ms).unwrap_or_default();
@@ -204,5 +209,15 @@ mod tests {
         check(&[(250..260, 0.7)], 900, &[Some(0.7), None]);
         check(&[(0..5000, 0.1)], 600, &[Some(0.1), Some(0.1)]);
         check(&[], 0, &[]);
+    }
+
+    #[test]
+    fn a_video_has_as_many_steps_as_are_asked_for_at_most() {
+        for duration_ms in [0, 1, 9_999, 10_000, 10_001, 7_200_000] {
+            for points in [1, 7, 1000, 9_999] {
+                let made = steps(&[], duration_ms, step_of(duration_ms, points)).len();
+                assert!(made <= points, "{made} for {points} in {duration_ms} ms");
+            }
+        }
     }
 }

@@ -74,3 +74,26 @@ impl Writer {
         WriterRequest { engine: &self.engine, holder: self.holder, lease: LEASE }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_server_writes_until_it_ends_its_lease() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", folder.path().join("catalog.db").display());
+        let catalog = crate::catalog::open(&url).await.unwrap();
+        let [one, other] = [(), ()].map(|()| Writer::new("an engine".to_owned()));
+        let first = one.fence(&catalog).await.unwrap();
+        assert!(first.is_some());
+        assert_eq!(other.fence(&catalog).await.unwrap(), None);
+        assert_eq!(one.fence(&catalog).await.unwrap(), first);
+        one.release(&catalog).await.unwrap();
+        assert!(
+            other.fence(&catalog).await.unwrap() > first,
+            "an engine refuses what the first one still sends"
+        );
+        assert_eq!(one.fence(&catalog).await.unwrap(), None);
+    }
+}

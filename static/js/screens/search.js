@@ -179,11 +179,23 @@ class SearchScreen {
   keep(key, view) {
     this.kept.delete(key);
     this.kept.set(key, view);
-    for (const [old, one] of this.kept) {
+    for (const old of this.kept.keys()) {
       if (this.kept.size <= KEPT_SEARCHES) break;
-      this.kept.delete(old);
-      if (one !== this.view) one.close();
+      this.forget(old);
     }
+  }
+
+  /** The view that is shown is closed when another one takes its place. @param {string} key */
+  forget(key) {
+    const one = this.kept.get(key);
+    this.kept.delete(key);
+    if (one !== this.view) one?.close();
+  }
+
+  /** Ends the view that was shown: it rests as long as it is kept. */
+  leave() {
+    this.view?.rest();
+    if (this.view && ![...this.kept.values()].includes(this.view)) this.view.close();
   }
 
   /** Shows a search that has something to show. @param {string} key @param {Results} view @param {boolean} back */
@@ -191,7 +203,7 @@ class SearchScreen {
     this.wanted = view;
     this.keep(key, view);
     if (this.view !== view) {
-      this.view?.rest();
+      this.leave();
       this.dock.clear();
       this.hot = null;
     }
@@ -258,7 +270,7 @@ class SearchScreen {
     const path = searchPath(this.parameters, changes);
     const same = path === location.pathname + location.search;
     if (same && !again && this.view?.answer) return;
-    if (same || !this.kept.get(path)?.answer || again) this.kept.delete(path);
+    if (same || !this.kept.get(path)?.answer || again) this.forget(path);
     if (same) this.showResults(path, false);
     else this.page.router.go(path);
   }
