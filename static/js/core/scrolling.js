@@ -15,18 +15,20 @@ const BATCH_MS = 4;
 const atRest = new Set();
 /** @type {(() => void)[]} */
 const waiting = [];
+/** @type {Set<object>} grids that draw a row in the next frame */
+const drawing = new Set();
 let isFast = false;
 let frame = 0;
 let timer = 0;
 let y = 0;
 let [before, last] = [{ at: 0, y: 0 }, { at: 0, y: 0 }];
 
-/** Does what waited, the newest first: that is what came into sight last. */
+/** Does what waited, the newest first: that is what came into sight last. A frame that draws a row has enough to do. */
 function catchUp() {
   cancelAnimationFrame(frame);
   frame = 0;
   const until = performance.now() + BATCH_MS;
-  while (!isFast && waiting.length > 0 && performance.now() < until) waiting.pop()?.();
+  while (!isFast && drawing.size === 0 && waiting.length > 0 && performance.now() < until) waiting.pop()?.();
   if (!isFast && waiting.length > 0) frame = requestAnimationFrame(catchUp);
 }
 
@@ -57,6 +59,15 @@ document.addEventListener('scroll', ({ timeStamp: at }) => {
 export function whenSlow(act, isWanted) {
   if (isFast) waiting.push(() => { if (isWanted()) act(); });
   else act();
+}
+
+/**
+ * @param {object} grid
+ * @param {boolean} isDrawing whether it draws a row of cards in the next frame
+ */
+export function drawsRows(grid, isDrawing) {
+  if (isDrawing) drawing.add(grid);
+  else drawing.delete(grid);
 }
 
 /**

@@ -3,6 +3,7 @@
 // arrows move inside.
 
 import { el } from '../core/dom.js';
+import { drawsRows } from '../core/scrolling.js';
 
 /** Rows in a chunk. */
 const ROWS = 3;
@@ -41,7 +42,8 @@ export class Grid {
     this.element = el('div', { class: 'isolate' }, this.list, this.end);
     this.near = new IntersectionObserver((seen) => seen.forEach((entry) => this.toggle(entry)), { rootMargin: `${NEAR_PX}px 0px` });
     this.atEnd = new IntersectionObserver((seen) => { if (seen.some(({ isIntersecting }) => isIntersecting)) onEnd(); }, { rootMargin: `${NEAR_PX}px 0px` });
-    this.sizes = new ResizeObserver(() => this.measure());
+    this.width = 0;
+    this.sizes = new ResizeObserver(([{ contentRect }]) => this.resize(contentRect.width));
     this.element.addEventListener('keydown', (event) => this.move(event));
     this.element.addEventListener('focusin', (event) => this.noteFocus(event));
     this.sizes.observe(this.element);
@@ -100,6 +102,16 @@ export class Grid {
 
   get perChunk() {
     return this.columns * ROWS;
+  }
+
+  /**
+   * Measures the columns when the width changes. The height changes with each row that is drawn, and says nothing of them.
+   * @param {number} width of the grid, in CSS pixels
+   */
+  resize(width) {
+    if (width === this.width) return;
+    this.width = width;
+    this.measure();
   }
 
   /** Reads how many columns the style sheet makes of this width; other columns make other chunks. */
@@ -172,6 +184,7 @@ export class Grid {
    */
   drawLater(chunk, distance) {
     this.due.set(chunk, distance);
+    drawsRows(this, true);
     this.frame ||= requestAnimationFrame(() => this.drawDue());
   }
 
@@ -181,6 +194,7 @@ export class Grid {
     const [nearest] = [...this.due].sort((one, other) => one[1] - other[1]);
     if (nearest) this.drawRow(nearest[0]);
     this.frame = this.due.size > 0 ? requestAnimationFrame(() => this.drawDue()) : 0;
+    drawsRows(this, this.frame !== 0);
   }
 
   /** @param {HTMLElement} chunk */
@@ -282,6 +296,7 @@ export class Grid {
 
   close() {
     cancelAnimationFrame(this.frame);
+    drawsRows(this, false);
     this.near.disconnect();
     this.atEnd.disconnect();
     this.sizes.disconnect();
