@@ -1,10 +1,10 @@
 """Tries a sample of cargo-mutants' mutants with one build, in a tree that it may change:
 
-    mutants.py [--then FOLDER=FILTERS]... PACKAGE N SEED FILES...
+    mutants.py [--first FILTERS] [--then FOLDER=FILTERS]... PACKAGE N SEED FILES...
 
-First with the package's unit tests. With `--then` those that survive are built into the server too, and the integration tests
-that match a filter (several are separated by commas) of their folder run against it. The last line counts; a mutant is
-caught if any test fails.
+First with the package's unit tests; with `--first` those that match a filter run before all of them. With `--then` the mutants
+that survive are built into the server too, and the integration tests that match a filter of their folder run against it. Several
+filters are separated by commas. The last line counts; a mutant is caught if any test fails.
 
 A build for each mutant would take hours. So each mutated function gets all its bodies: `if is_mutant(7) { mutated } else
 { body }`. The variable MUTANT chooses one when the tests run. Functions with `impl` in their result and `const` ones are left
@@ -223,6 +223,7 @@ def integration_tests(package, mutants, filters):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--then", action="append", default=[], metavar="FOLDER=FILTERS")
+    parser.add_argument("--first", metavar="FILTERS")
     parser.add_argument("package")
     parser.add_argument("count", type=int)
     parser.add_argument("seed", type=int)
@@ -232,7 +233,10 @@ def main():
     names = random.Random(args.seed).sample(sorted(known), min(args.count, len(known)))
     mutants = {number: known[name] for number, name in enumerate(names, 1)}
     tests, viable = unit_tests(args.package, mutants)
-    left = tests.survivors(viable, mutants)
+    left = viable
+    if args.first:
+        left = Tests(tests.binary, tests.folder, {}, {"": args.first.split(",")}).survivors(left, mutants)
+    left = tests.survivors(left, mutants)
     if args.then and left:
         print(f"{len(viable)} viable mutants, of which unit tests catch {len(viable) - len(left)}", flush=True)
         filters = {folder: filters.split(",") for folder, _, filters in (it.partition("=") for it in args.then)}

@@ -17,15 +17,18 @@ case ${1:-} in
   server) package=reprise-server; files=(server/src/{search,jobs,vectors,catalog/filter}/'**') ;;
   media)
     package=reprise-encoders
-    files=(encoders/src/video/{nut,answer,clock,frame_rate,probe}.rs 'encoders/src/loading/**' 'encoders/src/families/*/config.rs')
+    files=(encoders/src/video/{nut,answer,clock,frame_rate,probe}.rs)
     ;;
-  *) echo 'usage: scripts/mutants.sh index|parsers|search|jobs|vectors|server|media [N] [SEED]' >&2; exit 2 ;;
+  models) package=reprise-encoders; files=('encoders/src/loading/**' 'encoders/src/families/*/config.rs') ;;
+  *) echo 'usage: scripts/mutants.sh index|parsers|search|jobs|vectors|server|media|models [N] [SEED]' >&2; exit 2 ;;
 esac
-then=()
+tests=()
 case $1 in
+  media) tests=(--first=video::) ;;
+  models) tests=(--first=config,loading::) ;;
   search | jobs | vectors | server)
     # The first that fits a file counts.
-    then=(
+    tests=(
       --then=server/src/search/late=moments::,long_text::,answers::,search::
       --then=server/src/search/standing=standing::,alerts::
       --then=server/src/search/ranges=search_ranges::,search_images::,resegment::
@@ -56,9 +59,9 @@ cd "$tree"
 # Not cargo's own folder: there the tree's crates would have the file names of ours.
 built=$CARGO_TARGET_DIR
 export CARGO_TARGET_DIR=$built/mutants/target
-if [ ${#then[@]} -gt 0 ]; then
+if [ ${#tests[@]} -gt 0 ]; then
   REPRISE_TEST_ENGINES=${REPRISE_TEST_ENGINES:-$built/engines}
   REPRISE_TEST_CONTRACT=${REPRISE_TEST_CONTRACT:-$built/contract}
   export REPRISE_TEST_ENGINES REPRISE_TEST_CONTRACT
 fi
-exec python3 "$script" "${then[@]}" "$package" "${2:-100}" "${3:-1}" "${files[@]}"
+exec python3 "$script" "${tests[@]}" "$package" "${2:-100}" "${3:-1}" "${files[@]}"
