@@ -106,3 +106,23 @@ impl Identity {
         SpaceName { id, readable }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(cleaning: Cleaning, expected: Value) {
+        let mut rest = json!({"family": "clip"});
+        add_cleaning(&mut rest, cleaning);
+        assert_eq!(rest, expected);
+    }
+
+    #[test]
+    fn a_space_names_the_cleaning_of_its_texts_if_there_is_one() {
+        check(Cleaning::None, json!({"family": "clip"}));
+        check(Cleaning::Ftfy, json!({"family": "clip", "cleaning": Cleaning::Ftfy.name()}));
+    }
+}

@@ -124,3 +124,46 @@ impl ModelName {
         long.to_lowercase().chars().map(safe).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The source that a name gives, and its short form; `None` where it is no name of a model.
+    #[track_caller]
+    fn check(name: &str, expected: Option<(Source, &str)>) {
+        let got = name.parse::<ModelName>().ok();
+        let got = got.map(|it| (it.source().clone(), it.short()));
+        assert_eq!(got, expected.map(|(source, short)| (source, short.to_owned())), "{name}");
+    }
+
+    fn hub(repository: &str, revision: Option<&str>) -> Source {
+        Source::Hub { repository: repository.to_owned(), revision: revision.map(str::to_owned) }
+    }
+
+    #[test]
+    fn names_are_of_the_binary_or_of_the_hub() {
+        check("builtin:tiny", Some((Source::BuiltIn("tiny"), "tiny")));
+        check("org/A_b-1.5", Some((hub("org/A_b-1.5", None), "a-b-1.5")));
+        check("org/name@main", Some((hub("org/name", Some("main")), "name")));
+        for name in ["", "builtin:other", "name", "a/b/c", "a/", "a/.b", "a/b..c", "a/b@", "a/b c", "../b"] {
+            check(name, None);
+        }
+    }
+
+    #[test]
+    fn a_folder_and_a_file_that_ends_in_pt_are_models() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        for file in ["Old Weights.PT", "weights.bin"] {
+            std::fs::write(path(file), "").unwrap();
+        }
+        std::fs::create_dir(path("Folder.pt")).unwrap();
+        let file = path("Old Weights.PT");
+        check(&file, Some((Source::File(PathBuf::from(&file)), "old-weights")));
+        let inner = path("Folder.pt");
+        check(&inner, Some((Source::Folder(PathBuf::from(&inner)), "folder.pt")));
+        check(&path("weights.bin"), None);
+        check(&path("missing.pt"), None);
+    }
+}

@@ -463,4 +463,12 @@ mod tests {
         check(|json| json["vision_config"]["patch_size"] = 0.into(), Err("sizes of 0"));
         check(|json| json["vision_config"]["temporal_patch_size"] = 4.into(), Err("2 frames"));
     }
+
+    #[test]
+    fn a_grid_of_positions_is_square() {
+        assert_eq!(side(2_304).ok(), Some(48));
+        for places in [0, 2, 2_303] {
+            assert!(side(places).is_err_and(|why| why.to_string().contains("no square")), "{places}");
+        }
+    }
 }

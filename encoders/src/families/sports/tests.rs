@@ -189,6 +189,8 @@ fn numbers_that_make_no_model_are_refused() {
     refuses(|it| it.stem[0].stride = 0);
     refuses(|it| it.stem[1].kernel = 99);
     refuses(|it| it.stem[1].channels = 4);
+    refuses(|it| it.image_size = 1_025);
     refuses(|it| it.text_layers = 1 << 40);
+    refuses(|it| it.temporal_layers = 101);
     refuses(|it| (it.time, it.dim) = (TimeModel::Mean, 8));
 }

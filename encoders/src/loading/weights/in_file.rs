@@ -118,3 +118,27 @@ fn in_file(file: &Arc<File>, path: &Path, info: &TensorInfo, start: u64) -> Opti
         bytes: last.checked_sub(first)?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// A file of `all` bytes, mostly holes, that says its header has `length`.
+    #[track_caller]
+    fn check_refused(all: u64, length: u64) {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&length.to_le_bytes()).unwrap();
+        file.as_file().set_len(all).unwrap();
+        let why = read(file.path()).err().map(|why| why.to_string());
+        assert_eq!(why, Some(format!("a header of {length} bytes")));
+    }
+
+    #[test]
+    fn a_header_that_is_too_long_is_not_read() {
+        check_refused(100, 101);
+        check_refused(3 * LONGEST_HEADER, LONGEST_HEADER + 1);
+        check_refused(3 * LONGEST_HEADER, 2 * LONGEST_HEADER);
+    }
+}

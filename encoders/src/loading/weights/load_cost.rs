@@ -199,6 +199,8 @@ mod tests {
         check_refused(&[&b"N"[..], &[0x85; 1_000_000], b"."].concat(), Some("deep in each other"));
         check_refused(&[&b"]"[..], &b"]".repeat(5_000), &b"a".repeat(5_000)].concat(), Some("deep"));
         check_refused(b"X\xff\xff\xff\xff.", Some("longer than the file"));
+        // What follows the two lines of a class's name is followed too.
+        check_refused(b"cmodule\nClass\nX\xff\xff\xff\xff.", Some("longer than the file"));
         check_refused(b"\x86\x87tdaseu\xff", None);
     }
 
