@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Breaks the code of an area at N places, one at a time, and runs its crate's unit tests; for the server's areas also the
-# integration tests that search, list and run jobs: scripts/mutants.sh AREA [N] [SEED].
+# Breaks the code of an area at N places, one at a time, and runs its crate's unit tests; for the server's areas and models'
+# files also the integration tests that use them: scripts/mutants.sh AREA [N] [SEED].
 # A mutant that survives is a change that no test noticed. The same SEED picks the same mutants of the same code.
 # Tries the last commit, in a tree of its own whose build later runs use again.
 set -euo pipefail
@@ -25,7 +25,13 @@ esac
 tests=()
 case $1 in
   media) tests=(--first=video::) ;;
-  models) tests=(--first=config,loading::) ;;
+  models)
+    tests=(
+      --first=config,loading::
+      --then=encoders/src/families/whisper=transcribe_whisper
+      --then=encoders/src=encoders
+    )
+    ;;
   search | jobs | vectors | server)
     # The first that fits a file counts.
     tests=(
