@@ -62,6 +62,7 @@ export function whenSlow(act, isWanted) {
 }
 
 /**
+ * Notes whether a grid draws. What waited for the window to slow down leaves such frames to it.
  * @param {object} grid
  * @param {boolean} isDrawing whether it draws a row of cards in the next frame
  */

@@ -184,17 +184,28 @@ export class Grid {
    */
   drawLater(chunk, distance) {
     this.due.set(chunk, distance);
+    this.drawSoon();
+  }
+
+  drawSoon() {
     drawsRows(this, true);
     this.frame ||= requestAnimationFrame(() => this.drawDue());
+  }
+
+  /** Draws no row in the next frame. */
+  stopDrawing() {
+    cancelAnimationFrame(this.frame);
+    this.frame = 0;
+    drawsRows(this, false);
   }
 
   /** Draws the next row of the chunk that came nearest to the middle of the window, and the others in the frames after. */
   drawDue() {
     // The distances are those of the observer: to measure here would lay the page out once more in this frame.
     const [nearest] = [...this.due].sort((one, other) => one[1] - other[1]);
+    this.stopDrawing();
     if (nearest) this.drawRow(nearest[0]);
-    this.frame = this.due.size > 0 ? requestAnimationFrame(() => this.drawDue()) : 0;
-    drawsRows(this, this.frame !== 0);
+    if (this.due.size > 0) this.drawSoon();
   }
 
   /** @param {HTMLElement} chunk */
@@ -295,8 +306,8 @@ export class Grid {
   }
 
   close() {
-    cancelAnimationFrame(this.frame);
-    drawsRows(this, false);
+    this.due.clear();
+    this.stopDrawing();
     this.near.disconnect();
     this.atEnd.disconnect();
     this.sizes.disconnect();
