@@ -47,3 +47,27 @@ impl DownloadProgress {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(reports: &[(&str, u64, Option<u64>)], expected: Downloaded) {
+        let progress = DownloadProgress::default();
+        for (file, bytes, total) in reports {
+            progress.set(file, *bytes, *total);
+        }
+        assert_eq!(progress.now(), expected);
+    }
+
+    #[test]
+    fn the_last_report_of_each_file_counts() {
+        check(&[], Downloaded { files: 0, bytes: 0, total: Some(0) });
+        let two = [("config.json", 2, Some(2)), ("model.safetensors", 5, Some(9))];
+        check(&two, Downloaded { files: 2, bytes: 7, total: Some(11) });
+        let again = [two[0], two[1], ("model.safetensors", 9, Some(9))];
+        check(&again, Downloaded { files: 2, bytes: 11, total: Some(11) });
+        check(&[two[0], ("model.safetensors", 5, None)], Downloaded { files: 2, bytes: 7, total: None });
+    }
+}

@@ -283,6 +283,9 @@ mod tests {
         check("visual_encoder.cls_token", &[1, 1, 2], &["vision_model.embeddings.class_embedding"]);
         let positions = "vision_model.embeddings.position_embedding.weight";
         check("module.visual_encoder.pos_embed", &[1, 3, 2], &[positions]);
+        // Not renamed, so that loading names it as one of the wrong shape.
+        let flat = "vision_model.embeddings.position_embedding";
+        check("module.visual_encoder.pos_embed", &[3, 2], &[flat]);
         check("module.vision_proj.bias", &[1], &["visual_projection.bias"]);
         check("text_encoder_m.embeddings.word_embeddings.weight", &[2, 1], &[]);
         check("text_decoder.bert.embeddings.word_embeddings.weight", &[2, 1], &[]);

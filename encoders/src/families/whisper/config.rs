@@ -212,3 +212,42 @@ impl Preprocessor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A config.json of few fields, as the older folders have it.
+    fn config() -> Value {
+        json!({
+            "d_model": 16, "vocab_size": 100, "max_source_positions": 50, "max_target_positions": 16,
+            "encoder_layers": 1, "encoder_attention_heads": 2, "encoder_ffn_dim": 32,
+            "decoder_layers": 1, "decoder_attention_heads": 2, "decoder_ffn_dim": 32,
+            "suppress_tokens": [1, 2], "begin_suppress_tokens": [3, -1],
+        })
+    }
+
+    /// The tokens that are never written, and those that are not written first.
+    #[track_caller]
+    fn check(generation: Value, expected: (&[u32], &[u32])) {
+        let config: Config = serde_json::from_value(config()).unwrap();
+        let generation: Generation = serde_json::from_value(generation).unwrap();
+        assert_eq!((&*generation.suppressed(&config), &*generation.suppressed_first(&config)), expected);
+    }
+
+    #[test]
+    fn generation_config_goes_before_config() {
+        check(json!({}), (&[1, 2], &[3]));
+        check(json!({"suppress_tokens": [], "begin_suppress_tokens": [7, 8]}), (&[], &[7, 8]));
+        check(json!({"suppress_tokens": null}), (&[1, 2], &[3]));
+    }
+
+    #[test]
+    fn what_config_leaves_out_is_as_the_reference_has_it() {
+        let config: Config = serde_json::from_value(config()).unwrap();
+        config.check().unwrap();
+        assert_eq!((config.bands, config.median, config.frames()), (80, 7, 100));
+    }
+}

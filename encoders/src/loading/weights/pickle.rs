@@ -154,19 +154,47 @@ mod tests {
         assert_eq!(read(file.path()).unwrap().len(), 2);
     }
 
+    #[test]
+    fn a_flat_tensor_beside_the_weights_is_not_taken_for_them() {
+        let flat = tensor("class_weights", &TensorLayout { sizes: b"K\x02\x85", strides: b"K\x01\x85" });
+        let weights = [text("state_dict"), dictionary(&[tensor("head", &SQUARE)])].concat();
+        let pickle = [b"\x80\x02".to_vec(), dictionary(&[flat, weights]), b".".to_vec()].concat();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), archive(&[("m/data.pkl", &pickle), ("m/data/0", &[0; 40_000])])).unwrap();
+        let read = read(file.path()).unwrap();
+        assert_eq!(read.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["head"]);
+    }
+
     /// A pickle of `count` tensors of 100 x 100 values, all in one storage.
     fn shared_storage(count: u8) -> Vec<u8> {
-        let mut pickle = b"\x80\x02}(".to_vec();
-        for name in 0..count {
-            let text = |text: &str| [&b"X"[..], &(text.len() as u32).to_le_bytes(), text.as_bytes()].concat();
-            pickle.extend(text(&format!("t{name}")));
-            pickle.extend(b"ctorch._utils\n_rebuild_tensor_v2\n((");
-            pickle.extend(
-                [text("storage"), b"ctorch\nFloatStorage\n".to_vec(), text("0"), text("cpu")].concat(),
-            );
-            pickle.extend(b"M\x10\x27tQK\x00KdKd\x86KdK\x01\x86\x89)tR");
-        }
-        pickle.extend(b"u.");
-        pickle
+        let tensors: Vec<_> = (0..count).map(|name| tensor(&format!("t{name}"), &SQUARE)).collect();
+        [b"\x80\x02".to_vec(), dictionary(&tensors), b".".to_vec()].concat()
+    }
+
+    /// Tuples of numbers, pickled.
+    struct TensorLayout {
+        sizes: &'static [u8],
+        strides: &'static [u8],
+    }
+
+    /// 100 x 100 values.
+    const SQUARE: TensorLayout = TensorLayout { sizes: b"KdKd\x86", strides: b"KdK\x01\x86" };
+
+    /// A string, pickled.
+    fn text(text: &str) -> Vec<u8> {
+        [&b"X"[..], &(text.len() as u32).to_le_bytes(), text.as_bytes()].concat()
+    }
+
+    /// A dictionary of keys that their values follow, pickled.
+    fn dictionary(entries: &[Vec<u8>]) -> Vec<u8> {
+        [b"}(".to_vec(), entries.concat(), b"u".to_vec()].concat()
+    }
+
+    /// A name, and a tensor in storage 0 of 10,000 values, pickled.
+    fn tensor(name: &str, layout: &TensorLayout) -> Vec<u8> {
+        let storage = [text("storage"), b"ctorch\nFloatStorage\n".to_vec(), text("0"), text("cpu")].concat();
+        let class = b"ctorch._utils\n_rebuild_tensor_v2\n((".to_vec();
+        let layout = [b"M\x10\x27tQK\x00", layout.sizes, layout.strides, b"\x89)tR"].concat();
+        [text(name), class, storage, layout].concat()
     }
 }
