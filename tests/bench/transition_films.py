@@ -2,7 +2,8 @@
 
 A film has transitions of one kind: hard cuts, dissolves, fades or wipes. Its shots are moving synthetic pictures, and footage
 from the folder REPRISE_TEST_DATA if that is set; even seeds take one half of its files, odd seeds the other. Two shots of five
-hold a distractor, which is no transition: a flash, a whip pan, a passing object, a change of exposure, a zoom.
+hold a distractor, which is no transition: a flash, a whip pan, a passing object, a change of exposure, a zoom. In plain films, which
+only transition_fit.py uses, every shot holds one, which may last longer, and there is neither grain nor motion blur.
 """
 
 import dataclasses
@@ -17,6 +18,7 @@ import numpy as np
 WIDTH, HEIGHT, RATE = 320, 180, 25
 SHOT = (50, 110)
 DISTRACTED = 0.4
+PLAIN_LONGEST = 51
 FOOTAGE = (
     "intel_asl_book.mkv intel_bottle-detection.mp4 intel_car-detection.mp4 mdn_crystal.webm mdn_elf.webm mdn_frog.mp4 "
     "mdn_monster.webm mdn_pig.webm mdn_rabbit.webm sam2_01_dog.mp4 sam2_03_blocks.mp4 sam2_04_coffee.mp4 "
@@ -142,14 +144,15 @@ class View:
 class Shot:
     """A scene with its grain and, within its body, at most one distractor."""
 
-    def __init__(self, random, scene, body, lead):
-        self.random, self.scene = random, scene
-        self.grain = random.uniform(0, 6)
+    def __init__(self, random, scene, body, lead, plain):
+        self.random, self.scene, self.plain = random, scene, plain
+        self.grain = random.uniform(0, 6) * (not plain)
         self.distractor, self.lead = None, lead
-        if random.random() < DISTRACTED:
+        if random.random() < DISTRACTED or plain:
             kind = str(random.choice(DISTRACTORS))
-            most = {"flash": (1, 5), "whip pan": (5, 13), "passing object": (12, 41), "exposure": (8, 26), "zoom": (10, 26)}[kind]
-            length = min(int(random.integers(*most)), body - 20)
+            least, most = {"flash": (1, 5), "whip pan": (5, 13), "passing object": (12, 41), "exposure": (8, 26), "zoom": (10, 26)}[kind]
+            most = max(most, PLAIN_LONGEST) if plain and kind != "flash" else most
+            length = min(int(random.integers(least, most)), body - 20)
             begin = lead + 10 + int(random.integers(max(1, body - 20 - length)))
             self.distractor = (kind, begin, begin + length)
             self.size, angle = random.uniform(0.5, 1.0), random.uniform(0, 2 * np.pi)
@@ -164,7 +167,7 @@ class Shot:
         if kind == "whip pan" and part > 0:
             # A shutter that is open for half of the frame's time.
             step = 0.5 / (self.distractor[2] - self.distractor[1])
-            parts = np.linspace(part - step, part, 6) if part < 1 + step else [1.0]
+            parts = np.linspace(part - step, part, 6) if part < 1 + step and not self.plain else [min(part, 1.0)]
             views = [View(*(self.way * smooth(it))) for it in parts]
             picture = np.mean([self.scene.frame(at, it) for it in views], axis=0, dtype=np.float32)
         else:
@@ -237,7 +240,7 @@ def scene(random, films, last):
     return Rendered(random), None
 
 
-def render(file, seed, kind, number, films):
+def render(file, seed, kind, number, films, plain):
     """Writes a film; returns its truth: transitions as [kind, first frame, first frame behind it], and distractors alike."""
     random = np.random.default_rng([seed, sorted(KINDS).index(kind), number])
     count = KINDS[kind][1]
@@ -250,7 +253,7 @@ def render(file, seed, kind, number, films):
     for at in range(count + 1):
         body = int(random.integers(*SHOT))
         made, last = scene(random, films, last)
-        shot = Shot(random, made, body, lead)
+        shot = Shot(random, made, body, lead, plain)
         if before:
             length = lead
             join = mixed(random, kind, length)
@@ -272,7 +275,7 @@ def render(file, seed, kind, number, films):
     return truth
 
 
-def films(folder, seed):
+def films(folder, seed, plain=False):
     """Renders all films of a seed into a folder, unless they are there; yields each with its truth."""
     folder.mkdir(parents=True, exist_ok=True)
     real = None
@@ -282,5 +285,5 @@ def films(folder, seed):
             notes = file.with_suffix(".json")
             if not notes.exists():
                 real = footage(seed) if real is None else real
-                notes.write_text(json.dumps(render(file, seed, kind, number, real)))
+                notes.write_text(json.dumps(render(file, seed, kind, number, real, plain)))
             yield file, json.loads(notes.read_text())

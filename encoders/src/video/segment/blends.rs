@@ -68,9 +68,9 @@ impl GradualTransitions {
         self.choose(i64::MAX)
     }
 
-    /// Every later report has its middle at or after this time.
+    /// Every later report begins at or after this time.
     pub(super) fn undecided_ms(&self) -> i64 {
-        let open = self.open.iter().map(|it| it.middle_ms).min();
+        let open = self.open.iter().map(|it| it.began_ms).min();
         open.unwrap_or(i64::MAX).min(self.now_ms - LONGEST_MS)
     }
 
@@ -114,22 +114,37 @@ impl GradualTransitions {
         self.changes.drain(..passed);
     }
 
-    /// Takes the best stretches, whose rivals all have been measured: those of later frames lie after `until_ms`.
+    /// Takes the stretches that have no better rival and can't get one: those of later frames lie after `until_ms`.
     fn choose(&mut self, until_ms: i64) -> Vec<Blend> {
         let mut chosen = Vec::new();
-        while let Some(best) = self.open.iter().min_by_key(|it| (it.misfit, it.middle_ms)).copied() {
-            let oldest_ms = self.open.iter().map(|it| it.middle_ms).min().unwrap_or(best.middle_ms);
-            let is_sure = best.middle_ms + apart_ms(LONGEST_MS) <= until_ms;
-            if !is_sure && oldest_ms + PATIENCE_MS > until_ms {
-                break;
-            }
+        while let Some(best) = self.undisputed(until_ms).or_else(|| self.overdue(until_ms)) {
             self.open.retain(|it| !overlap(&best, it));
-            self.last = Some(best);
+            self.last =
+                Some(self.last.map_or(best, |it| if it.middle_ms > best.middle_ms { it } else { best }));
             chosen.push(best);
         }
         chosen.sort_by_key(|it| it.middle_ms);
         chosen
     }
+
+    fn undisputed(&self, until_ms: i64) -> Option<Blend> {
+        let is_known = |it: &&Blend| it.middle_ms + apart_ms(LONGEST_MS) <= until_ms;
+        let has_better =
+            |it: &Blend| self.open.iter().any(|other| rank(other) < rank(it) && overlap(other, it));
+        self.open.iter().filter(is_known).find(|it| !has_better(it)).copied()
+    }
+
+    /// The best rival of a stretch that has waited too long.
+    fn overdue(&self, until_ms: i64) -> Option<Blend> {
+        let oldest = self.open.iter().min_by_key(|it| it.middle_ms)?;
+        let rivals = self.open.iter().filter(|it| overlap(oldest, it));
+        rivals.min_by_key(|it| rank(it)).filter(|_| oldest.middle_ms + PATIENCE_MS <= until_ms).copied()
+    }
+}
+
+/// The least comes first.
+fn rank(it: &Blend) -> (u16, i64, i64) {
+    (it.misfit, it.middle_ms, it.began_ms)
 }
 
 /// Whether two stretches can't both be a transition.
@@ -160,7 +175,7 @@ mod tests {
             });
             let before_ms = transitions.undecided_ms();
             let new = transitions.push(&FrameScores { time_ms: at * 100, blend, ..FrameScores::default() });
-            assert!(new.iter().all(|it| it.middle_ms >= before_ms), "{new:?} before {before_ms}");
+            assert!(new.iter().all(|it| it.began_ms >= before_ms), "{new:?} before {before_ms}");
             found.extend(new);
         }
         found.extend(transitions.finish());
@@ -174,6 +189,8 @@ mod tests {
         check(&[(60, 50, 3, 40), (61, 52, 3, 30), (62, 53, 3, 50)], &[52]);
         check(&[(60, 50, 3, 40), (76, 66, 3, 30)], &[50, 66]);
         check(&[(60, 50, 3, 40), (75, 65, 20, 30)], &[65]);
+        // One that has waited for long does not hurry those behind it.
+        check(&[(60, 50, 3, 90), (140, 130, 3, 40), (143, 131, 4, 30)], &[50, 131]);
     }
 
     #[test]

@@ -61,6 +61,52 @@ pub(super) fn product(a: &[i16], b: &[i16]) -> i32 {
     a.iter().zip(b).map(|(a, b)| i32::from(*a).wrapping_mul(i32::from(*b))).fold(0, i32::wrapping_add)
 }
 
+/// How two pictures differ block by block, their means included.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Difference {
+    /// Mean absolute difference, in luma levels.
+    pub(super) mean: f32,
+    /// Share of the blocks that differ by more than [`CHANGED`].
+    pub(super) changed: f32,
+}
+
+/// Blocks whose luma differs by more than this have changed.
+const CHANGED: i16 = 12 * STEPS as i16;
+
+/// `means` is the first picture's mean less the second one's. A difference is at most 3 times 255 levels, which fits.
+#[inline(always)]
+pub(super) fn difference(a: &[i16], b: &[i16], means: i16) -> Difference {
+    let (mut sum, mut changed) = (0_i32, 0_i32);
+    for (a, b) in a.iter().zip(b) {
+        let differs = (a - b + means).abs();
+        sum += i32::from(differs);
+        changed += i32::from(differs > CHANGED);
+    }
+    let blocks = a.len().max(1) as f32;
+    Difference { mean: sum as f32 / STEPS as f32 / blocks, changed: changed as f32 / blocks }
+}
+
+/// Blocks whose square differences, of at most 3060 each, fit into 32 bits together.
+const SQUARES: usize = 128;
+
+/// The mean square difference of `at` from the nearer of two pictures, block by block, in parts of that of the two. `means` are
+/// their means less that of `at`.
+#[inline(always)]
+pub(super) fn neither(at: &[i16], [a, b]: [&[i16]; 2], means: [i16; 2]) -> f32 {
+    let (mut all, mut far) = (0.0_f32, 0.0_f32);
+    for ((at, a), b) in at.chunks(SQUARES).zip(a.chunks(SQUARES)).zip(b.chunks(SQUARES)) {
+        let (mut sum, mut nearest) = (0_u32, 0_u32);
+        for ((at, a), b) in at.iter().zip(a).zip(b) {
+            let (from_a, from_b) = (i32::from(a - at + means[0]), i32::from(b - at + means[1]));
+            sum += ((from_a - from_b) * (from_a - from_b)) as u32;
+            nearest += (from_a * from_a).min(from_b * from_b) as u32;
+        }
+        all += sum as f32;
+        far += nearest as f32;
+    }
+    far / all.max(1.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,6 +130,25 @@ mod tests {
     fn blocks_at_the_edge_are_smaller() {
         let luma: Vec<u8> = (0..10 * 9).map(|at| if at % 10 < 8 && at < 80 { 10 } else { 50 }).collect();
         check(10, &luma, (160, &[-120, 40, 40, 40]));
+    }
+
+    #[test]
+    fn a_difference_counts_means_and_changed_blocks() {
+        // Blocks of 10 and 30, and of 30 and 31: each less its picture's mean.
+        let found = difference(&[-40, 40], &[-2, 2], 80 - 122);
+        assert_eq!(found, Difference { mean: 10.5, changed: 0.5 });
+        let most = 4 * 255;
+        assert_eq!(difference(&[-most], &[most], -most).mean, 765.0);
+    }
+
+    #[test]
+    fn a_dissolve_is_neither_picture_and_a_wipe_is_one_or_the_other() {
+        let (a, b) = ([-40, 40, -40, 40], [20, 20, -20, -20]);
+        let half = [-10, 30, -30, 10];
+        assert_eq!(neither(&half, [&a, &b], [0, 0]), 0.25);
+        assert_eq!(neither(&[-40, 40, -20, -20], [&a, &b], [0, 0]), 0.0);
+        let most = [1020; 128];
+        assert!((neither(&[-1020; 128], [&most, &[-1020; 128]], [1020, 0])).abs() < 1e-6);
     }
 
     #[test]

@@ -7,8 +7,9 @@ use crate::video::wide::Wide;
 use super::blend::Blends;
 use super::edges::EdgeMap;
 use super::hsv::Planes;
-use super::scores::FrameScores;
+use super::scores::{Blend, FrameScores};
 use super::shrink::Shrink;
+use super::signs::{Measured, Window};
 use super::still::Stillness;
 use crate::Frame;
 
@@ -28,19 +29,39 @@ pub struct Meter {
     blends: Blends,
 }
 
+/// What is measured of a stretch: the judge of gradual transitions is fitted to it (`tests/bench/transition_fit.py`).
+#[derive(Debug, Clone)]
+pub struct MeasuredStretch {
+    /// The stretch, without its misfit.
+    pub blend: Blend,
+    /// What tells transitions from movement, as the judge sees it.
+    pub signs: Vec<f32>,
+}
+
 impl Meter {
     /// A meter before the first frame. Measuring edges takes longer than all other measurements together.
     #[must_use]
     pub fn new(with_edges: bool) -> Meter {
+        let wide = Wide::detect();
         Meter {
-            wide: Wide::detect(),
+            wide,
             shrink: Shrink::default(),
             last: Planes::default(),
             current: Planes::default(),
             edges: with_edges.then(EdgeMap::default),
             stillness: Stillness::default(),
-            blends: Blends::default(),
+            blends: Blends::new(wide),
         }
+    }
+
+    /// The stretches that may be a gradual transition and end with the newest frame, whatever the judge says of them.
+    pub fn stretches(&mut self) -> Vec<MeasuredStretch> {
+        let measured = self.blends.measured();
+        let stretch = |(window, it): (Window, Measured)| MeasuredStretch {
+            blend: self.blends.stretch(window, &it),
+            signs: it.signs.to_vec(),
+        };
+        measured.into_iter().map(stretch).collect()
     }
 
     /// Measures the next frame.
@@ -53,7 +74,7 @@ impl Meter {
         let differences = self.current.fill(self.wide, rgb, &self.last);
         let edges = self.edges.as_mut().map(|it| it.push(width, &self.current.value));
         let change = self.stillness.push(self.wide, frame.time_ms, width, &self.current.luma);
-        let marks = self.blends.push(self.wide, frame.time_ms, width, &self.current.luma);
+        let marks = self.blends.push(frame.time_ms, width, &self.current.luma);
         std::mem::swap(&mut self.last, &mut self.current);
         FrameScores {
             time_ms: frame.time_ms,

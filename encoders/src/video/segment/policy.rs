@@ -2,9 +2,9 @@
 //!
 //! Under every policy, the clips cover the video without gap or overlap, and none is longer than the maximum. A clip is
 //! reported as soon as it is certain. A scene's end is certain after the shortest scene, a slide change after three
-//! seconds, a gradual transition after at most eleven. When more than twice the maximum is open, a piece is split off,
-//! which bounds the memory of a stream. The clips depend only on the scores and the cues, so stored scores give the same
-//! clips again.
+//! seconds, a gradual transition and what lies in it after at most thirteen. When more than twice the maximum is open,
+//! a piece is split off, which bounds the memory of a stream. The clips depend only on the scores and the cues, so
+//! stored scores give the same clips again.
 
 use std::collections::BTreeMap;
 
@@ -19,6 +19,8 @@ use super::split::{Frames, Split, TooLong};
 
 /// Nearer to a cut, a stretch is rather what the cut left in its windows than a transition.
 const CUT_APART_MS: i64 = 1000;
+/// The blocks that a transition changes may begin this long before its stretch.
+const SLIDE_BEFORE_MS: i64 = 400;
 
 /// Takes scores frame by frame; returns clips once they are certain.
 #[derive(Debug)]
@@ -45,6 +47,11 @@ pub struct Segmenter {
 struct Candidate {
     frame: u64,
     is_cut: bool,
+}
+
+/// Whether a slide change at this time is a part of the transition: its blocks may have begun to change a little earlier.
+fn is_part(transition: &Blend, time_ms: i64) -> bool {
+    (transition.began_ms - SLIDE_BEFORE_MS..=transition.ended_ms).contains(&time_ms)
 }
 
 impl Segmenter {
@@ -158,17 +165,21 @@ impl Segmenter {
     fn add_changes(&mut self, changes: Vec<i64>) {
         for at in changes {
             self.slide_changes.push(at);
-            self.candidates.entry(at).or_insert(Candidate { frame: 0, is_cut: false });
+            let mut recent = self.transitions.iter().rev().take_while(|it| it.ended_ms >= at);
+            if !recent.any(|it| is_part(it, at)) {
+                self.candidates.entry(at).or_insert(Candidate { frame: 0, is_cut: false });
+            }
         }
     }
 
-    /// A transition has one boundary: a cut in it or near it that stands out, else its middle.
+    /// A transition has one boundary: a cut in it or near it that stands out, else its middle. Slide changes are parts of it.
     fn add_transitions(&mut self, transitions: Vec<Blend>) {
         let Some(gradual) = &self.gradual else { return };
         for it in transitions {
             let of_it = it.began_ms..=it.ended_ms;
             self.candidates.retain(|at, candidate| {
-                !(candidate.is_cut && of_it.contains(at) && gradual.is_movement(*at, 0.0))
+                let is_movement = of_it.contains(at) && gradual.is_movement(*at, 0.0);
+                if candidate.is_cut { !is_movement } else { !is_part(&it, *at) }
             });
             let near = it.began_ms - CUT_APART_MS..=it.ended_ms + CUT_APART_MS;
             let has_cut = self.candidates.range(near).any(|(_, candidate)| candidate.is_cut);
@@ -201,7 +212,8 @@ impl Segmenter {
         }
         let of_detector = self.detector.as_ref().and_then(Detector::undecided).unwrap_or(now);
         let of_slides = self.slides.as_ref().map_or(now.time_ms, SlideChanges::undecided_ms);
-        let of_gradual = self.gradual.as_ref().map_or(now.time_ms, GradualTransitions::undecided_ms);
+        let began_ms = self.gradual.as_ref().map(GradualTransitions::undecided_ms);
+        let of_gradual = began_ms.map_or(now.time_ms, |it| it - SLIDE_BEFORE_MS);
         // Do not wait for a long fade to black either: once the clip has reached the maximum, the fade is of no use.
         let forced = now.time_ms - self.segmentation.max_clip_ms();
         Cut {
