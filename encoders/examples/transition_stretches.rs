@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let Event::Detect(frame) = event? else { continue };
         meter.measure(&frame);
         for stretch in meter.stretches() {
-            let times = [stretch.blend.began_ms, stretch.blend.middle_ms, stretch.blend.ended_ms];
+            let times = [stretch.began_ms, stretch.middle_ms, stretch.ended_ms];
             for value in times.map(|it| it as f32).into_iter().chain(stretch.signs) {
                 out.write_all(&value.to_le_bytes())?;
             }

@@ -229,7 +229,7 @@ mod tests {
         })
     }
 
-    /// The tokens that are never written, and those that are not written first.
+    /// `expected`: the ids of `suppress_tokens`, and those of `begin_suppress_tokens`.
     #[track_caller]
     fn check(generation: Value, expected: (&[u32], &[u32])) {
         let config: Config = serde_json::from_value(config()).unwrap();

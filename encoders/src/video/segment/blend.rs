@@ -66,17 +66,16 @@ impl Blends {
         windows.filter_map(|it| Some((it, measurer.measure(pictures, it)?))).collect()
     }
 
-    /// The stretch of a window; without its misfit, which depends on the judge.
-    pub(super) fn stretch(&self, window: Window, measured: &Measured) -> Blend {
-        let [began_ms, middle_ms, ended_ms] =
-            [window.first + 1, measured.middle, window.last].map(|at| self.pictures.time_ms(at));
-        Blend { began_ms, middle_ms, ended_ms, misfit: 0 }
+    /// When a window's stretch begins, has its middle and ends.
+    pub(super) fn times_ms(&self, window: Window, measured: &Measured) -> [i64; 3] {
+        [window.first + 1, measured.middle, window.last].map(|at| self.pictures.time_ms(at))
     }
 
     /// The transition of a window, if it may be one.
     fn blend(&self, window: Window, measured: &Measured) -> Option<Blend> {
         let misfit = judge::misfit(&measured.signs)?;
-        Some(Blend { misfit, ..self.stretch(window, measured) })
+        let [began_ms, middle_ms, ended_ms] = self.times_ms(window, measured);
+        Some(Blend { began_ms, middle_ms, ended_ms, misfit })
     }
 
     /// The shortest interruption after which the newest picture is the one from before it.

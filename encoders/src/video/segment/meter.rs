@@ -7,7 +7,7 @@ use crate::video::wide::Wide;
 use super::blend::Blends;
 use super::edges::EdgeMap;
 use super::hsv::Planes;
-use super::scores::{Blend, FrameScores};
+use super::scores::FrameScores;
 use super::shrink::Shrink;
 use super::signs::{Measured, Window};
 use super::still::Stillness;
@@ -32,8 +32,12 @@ pub struct Meter {
 /// What is measured of a stretch: the judge of gradual transitions is fitted to it (`tests/bench/transition_fit.py`).
 #[derive(Debug, Clone)]
 pub struct MeasuredStretch {
-    /// The stretch, without its misfit.
-    pub blend: Blend,
+    /// As in [`Blend`](super::Blend), in milliseconds.
+    pub began_ms: i64,
+    /// The same.
+    pub middle_ms: i64,
+    /// The same.
+    pub ended_ms: i64,
     /// What tells transitions from movement, as the judge sees it.
     pub signs: Vec<f32>,
 }
@@ -57,9 +61,9 @@ impl Meter {
     /// The stretches that may be a gradual transition and end with the newest frame, whatever the judge says of them.
     pub fn stretches(&mut self) -> Vec<MeasuredStretch> {
         let measured = self.blends.measured();
-        let stretch = |(window, it): (Window, Measured)| MeasuredStretch {
-            blend: self.blends.stretch(window, &it),
-            signs: it.signs.to_vec(),
+        let stretch = |(window, it): (Window, Measured)| {
+            let [began_ms, middle_ms, ended_ms] = self.blends.times_ms(window, &it);
+            MeasuredStretch { began_ms, middle_ms, ended_ms, signs: it.signs.to_vec() }
         };
         measured.into_iter().map(stretch).collect()
     }

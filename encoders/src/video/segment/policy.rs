@@ -2,7 +2,7 @@
 //!
 //! Under every policy, the clips cover the video without gap or overlap, and none is longer than the maximum. A clip is
 //! reported as soon as it is certain. A scene's end is certain after the shortest scene, a slide change after three
-//! seconds, a gradual transition and what lies in it after at most thirteen. When more than twice the maximum is open,
+//! seconds, a gradual transition and what lies in it after at most fourteen. When more than twice the maximum is open,
 //! a piece is split off, which bounds the memory of a stream. The clips depend only on the scores and the cues, so
 //! stored scores give the same clips again.
 

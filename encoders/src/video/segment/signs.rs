@@ -41,7 +41,8 @@ pub(super) struct Window {
 pub(super) struct Measured {
     /// The place of the first picture that has more of the later one.
     pub(super) middle: usize,
-    /// Logarithms of ratios and of sizes, mostly: the input of [`super::judge`].
+    /// The input of [`super::judge`], in the order of the functions `of_pair` (4 signs), `of_leads` (3), `of_surroundings` (2),
+    /// `of_rests` (3) and `of_blocks` (6): logarithms of sizes and of ratios, correlations and shares.
     pub(super) signs: [f32; SIGNS],
 }
 
