@@ -93,6 +93,14 @@ impl Part {
         matches!(self.body, Body::Sealed(_))
     }
 
+    /// Whether listed rows are compared by their signs first. Growing rows are few.
+    pub(crate) fn compares_signs(&self) -> bool {
+        match &self.body {
+            Body::Growing(_) => true,
+            Body::Sealed(sealed) => sealed.has_signs(),
+        }
+    }
+
     /// Verifies the unread blocks of a segment's vectors.
     pub(crate) fn verify(&self) {
         if let Body::Sealed(sealed) = &self.body {
@@ -134,14 +142,12 @@ impl Part {
                 return true;
             }
         };
-        let mut rows = sealed.find_all(keys.iter());
+        let mut rows = sealed.find_all(keys);
         if self.dead() > 0 {
             rows.retain(|&row| self.live.contains(row));
         }
         if rows.len() > LISTED_EXACTLY {
-            // So that memory is read in order.
-            rows.sort_unstable();
-            sealed.search_listed(query, &rows, k, best);
+            sealed.search_listed(query, rows, k, best);
             return false;
         }
         for (at, &row) in rows.iter().enumerate() {

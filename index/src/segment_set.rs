@@ -3,6 +3,7 @@
 //! Writers take turns; searches run beside them on a snapshot of the state. `sealing.rs` turns grown rows into
 //! segments.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -18,6 +19,9 @@ use crate::plan::{self, Plan, Width};
 use crate::vector::cosine;
 use crate::work::Work;
 use crate::{Filter, Hits, IndexError, Mode, Scored, Scores, Settings, SpanKey, UnitVector};
+
+/// A filter with at most this many times the matching keys is looked up as it is.
+const VAIN: u64 = 2;
 
 pub(crate) struct SegmentSet {
     pub(crate) dimension: usize,
@@ -255,7 +259,9 @@ impl View {
         let plan = match mode {
             _ if k == 0 => Plan::Nothing,
             Mode::Exact => Plan::Scan,
-            Mode::Auto => plan::choose(k, matching, rows, filter.only.is_some()),
+            Mode::Auto => {
+                plan::choose(k, matching, rows, filter.only.as_ref().map(|_| self.listed_per_node()))
+            }
             Mode::Walk { ef } => Plan::Walk(Width {
                 candidates: ef.max(k + plan::SPARE),
                 passed: 0,
@@ -273,12 +279,27 @@ impl View {
         Hits { hits: best.into_hits(), matching, exact: exact && unreadable.is_empty(), unreadable }
     }
 
+    /// Keys that have all matching ones among them. An intersection costs more than looking up a few keys in vain.
+    fn listed<'a>(&self, only: &'a RoaringTreemap) -> Cow<'a, RoaringTreemap> {
+        if only.len() / VAIN <= self.keys.intersection_len(only) {
+            Cow::Borrowed(only)
+        } else {
+            Cow::Owned(self.keys.as_ref() & only)
+        }
+    }
+
+    /// Keys that are looked up and compared in the time of passing one node.
+    fn listed_per_node(&self) -> u64 {
+        let has_signs = self.parts.iter().all(Part::compares_signs);
+        if has_signs { plan::SIGNS_PER_NODE } else { plan::CODES_PER_NODE }
+    }
+
     /// Runs the plan and offers hits to `best`; returns whether every matching vector was compared.
     fn run(&self, query: &[f32], k: usize, filter: &Filter, plan: Plan, best: &mut Best) -> bool {
         match (plan, &filter.only) {
             (Plan::Nothing, _) => true,
             (Plan::Listed, Some(only)) => {
-                let keys = self.keys.as_ref() & only.as_ref();
+                let keys = self.listed(only);
                 let mut exact = true;
                 for part in &self.parts {
                     exact &= part.scan_listed(query, &keys, k, best);

@@ -1,4 +1,4 @@
-//! A segment's file: a header page, the core (keys, links, codes), the vectors, and the checksums of their blocks.
+//! A segment's file: a header page, the core (keys, links, codes, signs), the vectors, and the checksums of their blocks.
 //!
 //! The file is written under another name, synced and renamed, so it never exists half written.
 
@@ -17,7 +17,7 @@ use crate::disk;
 use crate::memory::Pages;
 
 /// The file's first bytes; the last byte is the format number.
-const MAGIC: [u8; 8] = *b"reprise\x02";
+const MAGIC: [u8; 8] = *b"reprise\x03";
 /// The extension of an unfinished file.
 pub(crate) const PARTIAL: &str = "partial";
 /// The most rows: limits the memory that a damaged header can claim.

@@ -1,10 +1,10 @@
-//! The layout of a segment's core: keys, rows by key, links, twins, codes.
+//! The layout of a segment's core: keys, keys in order, rows by key, twins, links, codes, signs.
 
 use std::ops::Range;
 
 use crate::SpanKey;
 use crate::build::{Linked, upper_counts};
-use crate::codes::{self, Codes};
+use crate::codes::{self, Codes, signs};
 use crate::kernels::LINE;
 use crate::memory;
 use crate::walk::{BOTTOM_LINKS, LINKS, NONE};
@@ -31,9 +31,14 @@ impl Layout {
         0..self.rows * 8
     }
 
+    /// All keys in order: a search among listed keys reads them one after the other.
+    pub(super) fn sorted_keys(&self) -> Range<usize> {
+        self.after(&self.keys(), self.rows * 8)
+    }
+
     /// Row numbers in the order of their keys.
     pub(super) fn by_key(&self) -> Range<usize> {
-        self.after(&self.keys(), self.rows * 4)
+        self.after(&self.sorted_keys(), self.rows * 4)
     }
 
     /// (node, twin), sorted.
@@ -69,9 +74,14 @@ impl Layout {
         self.after(&links_end, codes::bytes(self.codes, self.dimension, self.rows))
     }
 
+    /// The signs of each row, for codes that have them.
+    pub(super) fn signs(&self) -> Range<usize> {
+        self.after(&self.codes(), self.rows * signs::stride(self.codes, self.dimension))
+    }
+
     /// Bytes of the core, rounded up to a whole page.
     pub(super) fn core_bytes(&self) -> usize {
-        self.codes().end.next_multiple_of(PAGE)
+        self.signs().end.next_multiple_of(PAGE)
     }
 
     /// Bytes of the original vectors, rounded up to a whole page.
@@ -88,6 +98,8 @@ impl Layout {
         let keys: Vec<SpanKey> = keys.collect();
         let mut by_key: Vec<u32> = (0..self.rows as u32).collect();
         by_key.sort_unstable_by_key(|&row| keys[row as usize]);
+        let sorted: Vec<SpanKey> = by_key.iter().map(|&row| keys[row as usize]).collect();
+        memory::cast_mut(&mut core[self.sorted_keys()]).copy_from_slice(&sorted);
         memory::cast_mut(&mut core[self.keys()]).copy_from_slice(&keys);
         memory::cast_mut(&mut core[self.by_key()]).copy_from_slice(&by_key);
     }
@@ -119,12 +131,17 @@ impl Layout {
         if !twins.iter().all(|&row| row < rows) || !twins.as_chunks::<2>().0.is_sorted() {
             return Err("twins are out of order".to_owned());
         }
-        let (keys, by_key) = (memory::cast::<SpanKey>(&core[self.keys()]), numbers(self.by_key()));
+        let by_key = numbers(self.by_key());
         if !by_key.iter().all(|&row| row < rows) {
             return Err("a key leads nowhere".to_owned());
         }
-        let rising = by_key.windows(2).all(|pair| keys[pair[0] as usize] < keys[pair[1] as usize]);
-        if rising { Ok(()) } else { Err("a key occurs twice or out of order".to_owned()) }
+        let keys = |range| memory::cast::<SpanKey>(&core[range]);
+        let (keys, sorted) = (keys(self.keys()), keys(self.sorted_keys()));
+        if !sorted.windows(2).all(|pair| pair[0] < pair[1]) {
+            return Err("a key occurs twice or out of order".to_owned());
+        }
+        let is_same = by_key.iter().zip(sorted).all(|(&row, &key)| keys[row as usize] == key);
+        if is_same { Ok(()) } else { Err("a key leads to another one's row".to_owned()) }
     }
 }
 
@@ -136,8 +153,9 @@ mod tests {
     #[track_caller]
     fn check(layout: Layout, sections: &[Range<usize>], core_bytes: usize, vector_bytes: usize) {
         let upper = (0..layout.upper_layers()).map(|layer| layout.upper(layer));
-        let before = [layout.keys(), layout.by_key(), layout.twins(), layout.bottom()];
-        let got: Vec<Range<usize>> = before.into_iter().chain(upper).chain([layout.codes()]).collect();
+        let before = [layout.keys(), layout.sorted_keys(), layout.by_key(), layout.twins(), layout.bottom()];
+        let got: Vec<Range<usize>> =
+            before.into_iter().chain(upper).chain([layout.codes(), layout.signs()]).collect();
         assert_eq!(got, sections);
         assert_eq!((layout.core_bytes(), layout.vector_bytes()), (core_bytes, vector_bytes));
     }
@@ -149,25 +167,27 @@ mod tests {
             Layout::new(Codes::Int8, 24, 1_001, 3),
             &[
                 0..8_008,
-                8_064..12_068,
-                12_096..12_120,
-                12_160..140_288,
-                140_288..144_256,
-                144_256..144_448,
-                144_448..272_576,
+                8_064..16_072,
+                16_128..20_132,
+                20_160..20_184,
+                20_224..148_352,
+                148_352..152_320,
+                152_320..152_512,
+                152_512..280_640,
+                280_640..280_640,
             ],
-            274_432,
+            282_624,
             98_304,
         );
         check(
             Layout::new(Codes::F32, 24, 10, 0),
-            &[0..80, 128..168, 192..192, 192..1_472, 1_472..2_752],
+            &[0..80, 128..208, 256..296, 320..320, 320..1_600, 1_600..2_880, 2_880..2_880],
             4_096,
             4_096,
         );
         check(
             Layout::new(Codes::Int4, 24, 10, 0),
-            &[0..80, 128..168, 192..192, 192..1_472, 1_472..2_192],
+            &[0..80, 128..208, 256..296, 320..320, 320..1_600, 1_600..2_320, 2_368..2_608],
             4_096,
             4_096,
         );
@@ -201,9 +221,12 @@ mod tests {
         check_core(Layout::twins, 3, 4, Err("twins are out of order"));
         check_core(Layout::by_key, 0, 39, Ok(()));
         check_core(Layout::by_key, 0, 40, Err("a key leads nowhere"));
-        check_core(Layout::by_key, 0, 38, Err("a key occurs twice or out of order"));
+        check_core(Layout::by_key, 0, 38, Err("a key leads to another one's row"));
         // The upper half of the first row's key, which is the largest.
-        check_core(Layout::keys, 1, 79, Ok(()));
-        check_core(Layout::keys, 1, 76, Err("a key occurs twice or out of order"));
+        check_core(Layout::keys, 1, 78, Ok(()));
+        check_core(Layout::keys, 1, 79, Err("a key leads to another one's row"));
+        // The same of the last key in order.
+        check_core(Layout::sorted_keys, 79, 79, Err("a key leads to another one's row"));
+        check_core(Layout::sorted_keys, 79, 76, Err("a key occurs twice or out of order"));
     }
 }

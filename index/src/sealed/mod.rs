@@ -1,32 +1,31 @@
 //! A sealed segment: immutable vectors with a graph and codes laid out for fast walks.
 //!
-//! Rows are ordered by the layers of the graph. The core (keys, links, codes) lies in the process's memory. The
+//! Rows are ordered by the layers of the graph. The core (keys, links, codes, signs) lies in the process's memory. The
 //! original vectors are mapped from the segment's file, if it has one; each block is verified when first read. A
 //! segment knows no removals: the caller passes the live rows.
 
 mod blocks;
 mod file;
 mod layout;
+mod listed;
 mod sorted_keys;
 
-use std::collections::BinaryHeap;
 use std::path::PathBuf;
 
 use parking_lot::Mutex;
 use roaring::RoaringBitmap;
 
 use crate::build::{self, Exact};
-use crate::codes::{self, Coder, Codes};
+use crate::codes::{self, Coder, Codes, signs};
 use crate::exact::Best;
 use crate::memory::{self, Pages};
 use crate::plan::Width;
 use crate::vector::cosine;
-use crate::walk::{self, BOTTOM_LINKS, Found, Goal, LINKS, Limits, Links, Rows, Scratch, Stop, Walked};
+use crate::walk::{self, BOTTOM_LINKS, Goal, LINKS, Limits, Links, Rows, Scratch, Stop, Walked};
 use crate::{Hit, SpanKey};
 use blocks::Blocks;
 pub(crate) use file::{PARTIAL, SegmentError};
 use layout::{Layout, PAGE};
-use sorted_keys::SortedKeys;
 
 /// Pairs of rows from which the codes' error is estimated.
 const ERROR_PAIRS: u32 = 256;
@@ -55,7 +54,7 @@ pub(crate) struct Reach {
 pub(crate) struct Sealed {
     layout: Layout,
     coder: Coder,
-    /// Keys, links and codes.
+    /// Keys, links, codes and signs.
     core: Pages,
     vectors: Blocks,
     scratch: Mutex<Vec<Scratch>>,
@@ -130,6 +129,10 @@ impl Sealed {
         let coder = Coder::with_mean(making.codes, linking.mean().to_vec());
         let vector = |row: usize| &memory::cast(vectors.bytes())[row * dimension..(row + 1) * dimension];
         encode(&coder, &mut core.bytes_mut()[layout.codes()], making.threads, &vector);
+        let row_of_signs = signs::stride(making.codes, dimension);
+        fill(&mut core.bytes_mut()[layout.signs()], row_of_signs, making.threads, &|at, row| {
+            signs::encode(&coder, vector(at), row);
+        });
         Ok(Sealed::from_parts(layout, coder, core, Blocks::own(vectors), None))
     }
 
@@ -167,23 +170,22 @@ impl Sealed {
         memory::cast(&self.core[self.layout.keys()])
     }
 
+    fn sorted_keys(&self) -> &[SpanKey] {
+        memory::cast(&self.core[self.layout.sorted_keys()])
+    }
+
+    fn by_key(&self) -> &[u32] {
+        memory::cast(&self.core[self.layout.by_key()])
+    }
+
     pub(crate) fn key(&self, row: u32) -> SpanKey {
         self.keys()[row as usize]
     }
 
     /// The row of a key.
     pub(crate) fn find(&self, key: SpanKey) -> Option<u32> {
-        let by_key: &[u32] = memory::cast(&self.core[self.layout.by_key()]);
-        let keys = self.keys();
-        let at = by_key.binary_search_by_key(&key, |&row| keys[row as usize]).ok()?;
-        Some(by_key[at])
-    }
-
-    /// The rows of rising keys; keys that it does not hold are left out.
-    pub(crate) fn find_all(&self, rising: impl Iterator<Item = SpanKey>) -> Vec<u32> {
-        let (by_key, keys): (&[u32], _) = (memory::cast(&self.core[self.layout.by_key()]), self.keys());
-        let sorted = SortedKeys { count: by_key.len(), key: |at: usize| keys[by_key[at] as usize] };
-        sorted.find_all(rising).map(|at| by_key[at]).collect()
+        let at = self.sorted_keys().binary_search(&key).ok()?;
+        Some(self.by_key()[at])
     }
 
     /// The original vector of a row; `None` if its block of the file is damaged.
@@ -255,42 +257,6 @@ impl Sealed {
         let is_done = hits.is_some();
         hits.into_iter().flat_map(Best::into_hits).for_each(|hit| best.offer(hit));
         is_done
-    }
-
-    /// Offers about the best `k` hits among these rows: all are compared by their codes, and the best ones again by their
-    /// original vectors, until the next one is probably worse than the k-th hit.
-    pub(crate) fn search_listed(&self, query: &[f32], listed: &[u32], k: usize, best: &mut Best) {
-        let rows = Rows::new(&self.coder, &self.core[self.layout.codes()]);
-        let coded = self.coder.query(query);
-        let mut scored = Vec::new();
-        walk::compare(Goal { rows: &rows, query: &coded }, listed, &mut scored);
-        let hits = self.compare_listed(query, BinaryHeap::from(scored), k);
-        hits.into_hits().into_iter().for_each(|hit| best.offer(hit));
-    }
-
-    /// Compares rows by their original vectors, those with the best codes first, until the next one is probably worse.
-    fn compare_listed(&self, query: &[f32], mut scored: BinaryHeap<Found>, k: usize) -> Best {
-        let (mut best, mut errors, mut before) = (Best::new(k), Errors::default(), None);
-        let enough = (k + SURPLUS).max(ERRORS_LEAST);
-        while let Some(next) = scored.pop() {
-            if errors.count >= enough
-                && best.worst().is_some_and(|worst| next.score + 3.0 * errors.standard() < worst)
-            {
-                break;
-            }
-            if let Some(ahead) = scored.peek() {
-                self.prefetch(ahead.node);
-            }
-            if let Some(vector) = self.vector(next.node) {
-                let score = cosine(query, vector);
-                // Equal vectors have equal codes and the same error, which says nothing of the next one's.
-                if before.replace(next.score) != Some(next.score) {
-                    errors.add(score - next.score);
-                }
-                best.offer(Hit { key: self.key(next.node), score });
-            }
-        }
-        best
     }
 
     /// Compares the best candidates by their original vectors. Returns whether every other row is probably worse.
@@ -493,7 +459,10 @@ fn encode<'a>(coder: &Coder, codes: &mut [u8], threads: usize, vector: &(dyn Fn(
 
 /// Fills rows of `each` bytes with several threads.
 fn fill(bytes: &mut [u8], each: usize, threads: usize, write: &(dyn Fn(usize, &mut [u8]) + Sync)) {
-    let rows = (bytes.len() / each.max(1)).max(1);
+    if bytes.is_empty() {
+        return;
+    }
+    let rows = bytes.len() / each;
     let share = rows.div_ceil(threads.max(1));
     std::thread::scope(|scope| {
         for (thread, part) in bytes.chunks_mut(share * each).enumerate() {

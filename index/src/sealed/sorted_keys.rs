@@ -1,75 +1,67 @@
 //! Looks many rising keys up in sorted ones.
 
-use std::ops::RangeInclusive;
-
 use crate::SpanKey;
 
-/// Keys without duplicates, in rising order.
-pub(super) struct SortedKeys<K> {
-    pub(super) count: usize,
-    /// The key at a position below `count`.
-    pub(super) key: K,
+/// Finds rising keys, one after the other.
+///
+/// A key's position is guessed from that of the key before it, as if all keys were evenly spread. Where they are dense,
+/// the guess is right. Where they are not, the search goes on from it in growing steps.
+pub(super) struct Finder<'a> {
+    sorted: &'a [SpanKey],
+    /// Positions a key, as a fraction of 2^32.
+    density: u64,
+    /// The first place whose key is at least the one that was searched before; `None` behind the last one.
+    place: Option<Place>,
 }
 
-/// A place among the keys.
 #[derive(Clone, Copy)]
 struct Place {
     at: usize,
     key: SpanKey,
 }
 
-impl<K: Fn(usize) -> SpanKey> SortedKeys<K> {
-    /// The positions of rising keys; keys that are not among these are left out.
-    ///
-    /// A key's position is guessed from that of the key before it, as if all keys were evenly spread. Where they are dense,
-    /// the guess is right. Where they are not, the search goes on from it in growing steps.
-    pub(super) fn find_all(self, rising: impl Iterator<Item = SpanKey>) -> impl Iterator<Item = usize> {
-        let last = self.count.checked_sub(1).map(|at| Place { at, key: (self.key)(at) });
-        let mut before = last.map(|_| Place { at: 0, key: (self.key)(0) });
-        let density = last
-            .zip(before)
-            .map_or(0.0, |(last, first)| last.at as f64 / (last.key - first.key).max(1) as f64);
-        rising
-            .map_while(move |key| {
-                let (last, from) = (last?, before?);
-                if key > last.key {
-                    return None;
-                }
-                if key < from.key {
-                    return Some(None);
-                }
-                let guess = from.at + ((key - from.key) as f64 * density) as usize;
-                let place = self.first_from(key, from.at..=last.at, guess.min(last.at));
-                before = Some(place);
-                Some((place.key == key).then_some(place.at))
-            })
-            .flatten()
+impl Finder<'_> {
+    /// `sorted` has no duplicates, and fewer than 2^32 keys.
+    pub(super) fn new(sorted: &[SpanKey]) -> Finder<'_> {
+        let span = sorted.first().zip(sorted.last()).map_or(1, |(first, last)| (last - first).max(1));
+        let last = sorted.len().saturating_sub(1) as u128;
+        let place = sorted.first().map(|&key| Place { at: 0, key });
+        Finder { sorted, density: ((last << 32) / u128::from(span)) as u64, place }
     }
 
-    /// The first place in `within` whose key is at least `key`, which the last one's is.
-    fn first_from(&self, key: SpanKey, within: RangeInclusive<usize>, guess: usize) -> Place {
-        let key_at = &self.key;
-        let (mut low, mut high, mut step) = (guess, guess, 1);
-        match key_at(guess) {
-            same if same == key => return Place { at: guess, key },
-            smaller if smaller < key => {
-                while high < *within.end() && key_at(high) < key {
-                    (low, high) = (high, (high + step).min(*within.end()));
-                    step *= 2;
-                }
+    /// The position of a key that is not below the one before; `None` if it is not there.
+    #[inline]
+    pub(super) fn find(&mut self, key: SpanKey) -> Option<usize> {
+        let from = self.place.filter(|from| key >= from.key)?;
+        let ahead = (u128::from(key - from.key) * u128::from(self.density)) >> 32;
+        let guess =
+            from.at + usize::try_from(ahead).unwrap_or(usize::MAX).min(self.sorted.len() - 1 - from.at);
+        if self.sorted[guess] == key {
+            // The wanted key, not the one that was read: so the next guess does not wait for memory.
+            self.place = Some(Place { at: guess, key });
+            return Some(guess);
+        }
+        let at = self.first_from(key, from.at, guess);
+        self.place = self.sorted.get(at).map(|&key| Place { at, key });
+        self.place.filter(|place| place.key == key).map(|place| place.at)
+    }
+
+    /// The first position from `from` on whose key is at least `key`, near `guess`; the number of keys if there is none.
+    fn first_from(&self, key: SpanKey, from: usize, guess: usize) -> usize {
+        let (sorted, mut step) = (self.sorted, 1);
+        let (mut low, mut high) = (guess, guess);
+        if sorted[guess] < key {
+            while high < sorted.len() && sorted[high] < key {
+                (low, high) = (high, high.saturating_add(step).min(sorted.len()));
+                step *= 2;
             }
-            _ => {
-                while low > *within.start() && key_at(low) >= key {
-                    (low, high) = (low.saturating_sub(step).max(*within.start()), low);
-                    step *= 2;
-                }
+        } else {
+            while low > from && sorted[low] >= key {
+                (low, high) = (low.saturating_sub(step).max(from), low);
+                step *= 2;
             }
         }
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if key_at(middle) < key { low = middle + 1 } else { high = middle }
-        }
-        Place { at: low, key: key_at(low) }
+        low + sorted[low..high].partition_point(|&at| at < key)
     }
 }
 
@@ -84,8 +76,9 @@ mod tests {
     #[track_caller]
     fn check(keys: &BTreeSet<SpanKey>, wanted: &BTreeSet<SpanKey>) {
         let sorted: Vec<SpanKey> = keys.iter().copied().collect();
-        let searched = SortedKeys { count: sorted.len(), key: |at: usize| sorted[at] };
-        let found: Vec<SpanKey> = searched.find_all(wanted.iter().copied()).map(|at| sorted[at]).collect();
+        let mut finder = Finder::new(&sorted);
+        let found =
+            wanted.iter().filter_map(|&key| finder.find(key).map(|at| sorted[at])).collect::<Vec<_>>();
         assert_eq!(found, keys.intersection(wanted).copied().collect::<Vec<_>>());
     }
 

@@ -14,6 +14,8 @@ use std::str::FromStr;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use serde::{Deserialize, Serialize};
 
+pub(crate) mod signs;
+
 use crate::kernels::{Kernels, LINE, prefetch};
 use crate::rotation::Rotation;
 
@@ -293,6 +295,11 @@ impl Coder {
 
     /// The standard error of scores with this query that is to be expected among the segment's rows.
     pub(crate) fn error(&self, query: &Query) -> f32 {
+        self.error_of(self.codes.rounding(), query)
+    }
+
+    /// The same for rows whose values have this standard error, as a share of the vector's root mean square.
+    fn error_of(&self, rounding: f32, query: &Query) -> f32 {
         let of_query = match self.codes {
             Codes::F32 | Codes::F16 => 1.0,
             Codes::Int8 | Codes::Int4 => {
@@ -301,7 +308,7 @@ impl Coder {
             }
         };
         let of_rows = (1.0 - self.mean_square).max(0.0).sqrt();
-        self.codes.rounding() * of_query * of_rows / (self.dimension as f32).sqrt()
+        rounding * of_query * of_rows / (self.dimension as f32).sqrt()
     }
 
     /// Prefetches a row.
