@@ -120,8 +120,13 @@ mod tests {
 
     use super::*;
 
-    const SETTINGS: Settings =
-        Settings { segment_from: 100, seal_from: 400, codes: crate::Codes::Int8, build_threads: 1 };
+    const SETTINGS: Settings = Settings {
+        segment_from: 100,
+        seal_from: 400,
+        codes: crate::Codes::Int8,
+        memory: None,
+        build_threads: 1,
+    };
 
     fn sized(live: u64, dead: u64, state: Growth) -> Size {
         Size { id: live, live, dead, state }

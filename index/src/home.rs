@@ -1,4 +1,4 @@
-//! The folder in which an index stores its segments.
+//! Where an index stores its segments.
 
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
@@ -6,12 +6,14 @@ use std::fs;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use crate::budget::Budget;
 use crate::disk;
-use crate::sealed::{PARTIAL, Sealed, Stored};
+use crate::sealed::{Linked, PARTIAL, Sealed, SegmentError, Source, Stored};
 
 /// The folder of the segments, inside the snapshots' folder.
 const SEGMENTS: &str = "segments";
@@ -19,18 +21,21 @@ const EXTENSION: &str = "segment";
 /// After this time an unfinished segment file counts as abandoned.
 const ABANDONED: Duration = Duration::from_secs(3_600);
 
-/// The folder of the segments; `None` for an index in memory.
+/// Where segments lie: their folder, and the memory that they may take.
 #[derive(Default)]
 pub(crate) struct Home {
+    /// `None` for an index in memory.
     folder: Option<PathBuf>,
     /// Read lock: a segment is being stored and put in place. Write lock: unused segments are being removed. Without
     /// the lock, the removal could delete a stored segment before it is in place.
     changing: RwLock<()>,
+    pub(crate) budget: Arc<Budget>,
 }
 
 impl Home {
-    pub(crate) fn at(folder: &Path) -> Home {
-        Home { folder: Some(folder.to_owned()), changing: RwLock::new(()) }
+    /// A home in `folder` (`None`: in memory), with a budget for links and codes.
+    pub(crate) fn new(folder: Option<&Path>, budget: Budget) -> Home {
+        Home { folder: folder.map(Path::to_owned), changing: RwLock::new(()), budget: Arc::new(budget) }
     }
 
     /// The lock to hold while a segment is stored and put in place.
@@ -45,22 +50,28 @@ impl Home {
         self.changing.write()
     }
 
-    /// Stores a segment if the index has a folder. It stays in memory if the disk refuses it. Call during
+    /// Stores a linked segment if the index has a folder. It is kept in memory if the disk refuses it. Call during
     /// [`Home::change`].
-    pub(crate) fn store(&self, sealed: Sealed) -> Sealed {
-        let Some(folder) = &self.folder else { return sealed };
+    pub(crate) fn store<S: Source>(&self, linked: Linked<S>) -> Result<Sealed, SegmentError> {
+        let Some(folder) = &self.folder else { return linked.keep(&self.budget) };
         let path = match next_path(folder) {
             Ok(path) => path,
             Err(error) => {
                 tracing::warn!(%error, folder = %folder.display(), "an index segment stays in memory");
-                return sealed;
+                return linked.keep(&self.budget);
             }
         };
-        sealed.store(&path).unwrap_or_else(|refused| {
-            let (sealed, error) = *refused;
-            tracing::warn!(%error, path = %path.display(), "an index segment stays in memory");
-            sealed
-        })
+        let refused = match linked.store(&path, &self.budget) {
+            Ok(sealed) => return Ok(sealed),
+            Err(refused) => *refused,
+        };
+        match refused {
+            (_, SegmentError::Unreadable) => Err(SegmentError::Unreadable),
+            (linked, error) => {
+                tracing::warn!(%error, path = %path.display(), "an index segment stays in memory");
+                linked.keep(&self.budget)
+            }
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod aggregate;
 mod background;
+mod budget;
 mod build;
 mod codes;
 mod disk;
@@ -43,6 +44,7 @@ use parking_lot::{Mutex, RwLock};
 use roaring::RoaringTreemap;
 use serde::{Deserialize, Serialize};
 
+use budget::Budget;
 use home::Home;
 use segment_set::SegmentSet;
 
@@ -198,6 +200,9 @@ pub struct Settings {
     pub seal_from: u64,
     /// The format of the codes in segments.
     pub codes: Codes,
+    /// The memory for links and codes of segments, in bytes; `None`: as much as they take. What does not fit gets smaller
+    /// codes, and if those do not fit, it is mapped from its file. A seal takes more for a while.
+    pub memory: Option<u64>,
     /// Threads of a background job. Up to three jobs run at once: a seal, a merge of small segments, and a merge of
     /// large ones.
     pub build_threads: usize,
@@ -211,6 +216,7 @@ impl Default for Settings {
             segment_from: 1_024,
             seal_from: 4_096,
             codes: Codes::default(),
+            memory: None,
             build_threads: cores.div_ceil(2),
         }
     }
@@ -252,22 +258,22 @@ impl Index {
 
     /// An empty index of generation 1 with these settings.
     pub fn with_settings(settings: Settings) -> Index {
-        Index::at_generation(1, settings, Home::default())
+        Index::at_generation(1, settings, None)
     }
 
     /// An empty index of generation 1 that stores its segments under `folder`. [`Index::save`] should write its
     /// snapshots there too.
     pub fn in_folder(folder: &std::path::Path, settings: Settings) -> Index {
-        Index::at_generation(1, settings, Home::at(folder))
+        Index::at_generation(1, settings, Some(folder))
     }
 
-    fn at_generation(generation: u64, settings: Settings, home: Home) -> Index {
+    fn at_generation(generation: u64, settings: Settings, folder: Option<&std::path::Path>) -> Index {
         Index {
             spaces: RwLock::default(),
             collections: RwLock::default(),
             generation: Arc::new(AtomicU64::new(generation)),
             settings,
-            home: Arc::new(home),
+            home: Arc::new(Home::new(folder, Budget::new(settings.memory))),
             saving: Mutex::new(()),
         }
     }
@@ -392,6 +398,11 @@ impl Index {
     /// Bytes of memory that the vectors and links of `at` take, including mapped files.
     pub fn bytes(&self, at: Collection) -> u64 {
         self.collection(at).map_or(0, |held| held.view().parts.iter().map(part::Part::bytes).sum())
+    }
+
+    /// Bytes of memory that links and codes of all segments take, without those that are mapped.
+    pub fn memory(&self) -> u64 {
+        self.home.budget.taken()
     }
 
     /// Builds one segment of all live vectors of `at`, if they are enough, and returns when it is in place. Searches,

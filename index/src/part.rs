@@ -89,6 +89,14 @@ impl Part {
         }
     }
 
+    /// Bytes of the budget that a segment takes.
+    pub(crate) fn taken(&self) -> u64 {
+        match &self.body {
+            Body::Growing(_) => 0,
+            Body::Sealed(sealed) => sealed.taken(),
+        }
+    }
+
     pub(crate) fn is_sealed(&self) -> bool {
         matches!(self.body, Body::Sealed(_))
     }

@@ -6,10 +6,11 @@ use std::sync::atomic::Ordering;
 
 use roaring::{RoaringBitmap, RoaringTreemap};
 
+use crate::budget::Demand;
 use crate::due::{self, Growth, Kind, Size};
 use crate::part::{Body, Part};
 use crate::rows::Rows;
-use crate::sealed::{Making, Sealed, SegmentError, Source};
+use crate::sealed::{Linked, Making, SegmentError, Source, core_bytes, link};
 use crate::segment_set::{Held, SegmentSet, State};
 use crate::work::Work;
 use crate::{Filter, IndexError, SpanKey};
@@ -103,11 +104,10 @@ impl SegmentSet {
         loop {
             let picked = self.pick(&is_picked);
             self.tell();
-            match self.make(&picked, threads, report) {
-                Ok(part) => {
-                    self.put_in_place(&picked, part);
-                    return true;
-                }
+            let source = Picked::new(picked.iter().map(|(_, part)| part.clone()).collect());
+            let made = self.make(&source, threads, report);
+            match made.and_then(|made| self.put_in_place(&picked, made)) {
+                Ok(()) => return true,
                 // The part is now marked damaged; the next try leaves it out.
                 Err(SegmentError::Unreadable) => {}
                 Err(error) => {
@@ -118,14 +118,17 @@ impl SegmentSet {
         }
     }
 
-    fn make(&self, picked: &[(u64, Part)], threads: usize, report: Report) -> Result<Part, SegmentError> {
-        let source = Picked::new(picked.iter().map(|(_, part)| part.clone()).collect());
+    fn make<'a>(&self, source: &'a Picked, threads: usize, report: Report) -> Result<Made<'a>, SegmentError> {
         if (source.len() as u64) < self.settings.segment_from {
-            return source.rewritten(self.dimension);
+            return source.rewritten(self.dimension).map(Made::Rows);
         }
         let report = |done| report(done, source.len());
-        let making = Making { codes: self.settings.codes, threads, report: &report };
-        Sealed::make(&source, self.dimension, making).map(Part::sealed)
+        let freed = source.taken();
+        let bytes = |codes| core_bytes(codes, self.dimension, source.len());
+        let codes =
+            self.home.budget.choose(self.settings.codes, |codes| Demand { bytes: bytes(codes), freed });
+        let making = Making { codes, threads, freed, report: &report };
+        link(source, self.dimension, making).map(Made::Segment)
     }
 
     /// Snapshots of the picked parts; a growing part is frozen.
@@ -139,16 +142,12 @@ impl SegmentSet {
         picked.map(|held| (held.id, held.part.clone())).collect()
     }
 
-    /// Replaces the picked parts by `part`, without the keys removed meanwhile.
-    fn put_in_place(&self, picked: &[(u64, Part)], part: Part) {
+    /// Replaces the picked parts by what was made of them, without the keys removed meanwhile.
+    fn put_in_place(&self, picked: &[(u64, Part)], made: Made) -> Result<(), SegmentError> {
         let changing = self.home.change();
-        let mut part = match part.body {
-            // No other thread has a reference yet.
-            Body::Sealed(sealed) => match Arc::try_unwrap(sealed) {
-                Ok(sealed) => Part::sealed(self.home.store(sealed)),
-                Err(sealed) => Part { body: Body::Sealed(sealed), live: part.live },
-            },
-            body => Part { body, live: part.live },
+        let mut part = match made {
+            Made::Rows(part) => part,
+            Made::Segment(linked) => Part::sealed(self.home.store(linked)?),
         };
         let writer = self.writer.lock();
         let gone = self.removed_since(picked);
@@ -164,6 +163,7 @@ impl SegmentSet {
         drop((writer, changing));
         // Freeing large parts takes time: it happens outside the lock.
         drop(replaced);
+        Ok(())
     }
 
     /// Keys that were live in the snapshots and are now dead.
@@ -319,6 +319,13 @@ impl Drop for Claim<'_> {
     }
 }
 
+/// What is made of picked parts.
+enum Made<'a> {
+    /// Too few for a segment.
+    Rows(Part),
+    Segment(Linked<'a, Picked>),
+}
+
 /// The live rows of the picked parts.
 struct Picked {
     parts: Vec<Part>,
@@ -330,6 +337,11 @@ impl Picked {
     fn new(parts: Vec<Part>) -> Picked {
         let rows = (0..).zip(&parts).flat_map(|(at, part)| part.live.iter().map(move |row| (at, row)));
         Picked { rows: rows.collect(), parts }
+    }
+
+    /// Bytes of the budget that its parts take, and give back when they are replaced.
+    fn taken(&self) -> u64 {
+        self.parts.iter().map(Part::taken).sum()
     }
 
     /// The same rows as a part for brute force.
@@ -364,8 +376,13 @@ mod tests {
     use super::*;
     use crate::Settings;
 
-    const SETTINGS: Settings =
-        Settings { segment_from: 10, seal_from: 20, codes: crate::Codes::F32, build_threads: 1 };
+    const SETTINGS: Settings = Settings {
+        segment_from: 10,
+        seal_from: 20,
+        codes: crate::Codes::F32,
+        memory: None,
+        build_threads: 1,
+    };
 
     fn fill(collection: &SegmentSet, keys: std::ops::Range<u64>) {
         keys.for_each(|key| collection.fill(key, &[1.0, 0.0]).unwrap());

@@ -13,7 +13,8 @@ use super::*;
 const AT: Collection = Collection { space: 3, level: Level::Clip };
 const DIM: usize = 24;
 /// Builds graphs and seals from small sets on, so that small tests cover them.
-const EAGER: Settings = Settings { segment_from: 64, seal_from: 300, codes: Codes::Int4, build_threads: 1 };
+const EAGER: Settings =
+    Settings { segment_from: 64, seal_from: 300, codes: Codes::Int4, memory: None, build_threads: 1 };
 /// Brute force only, at the sizes of these tests.
 const PATIENT: Settings = Settings { segment_from: 1 << 40, seal_from: 1 << 40, ..EAGER };
 /// The codes that can confuse nearly equal vectors.

@@ -11,7 +11,7 @@ const AT: Collection = Collection { space: 1, level: Level::Clip };
 const FILES: [&str; 4] = ["lvis_v1", "oid", "o365", "coco"];
 /// Settings that build a segment even for only 2,148 vectors.
 const EAGER: Settings =
-    Settings { segment_from: 64, seal_from: 1 << 40, codes: Codes::Int8, build_threads: 1 };
+    Settings { segment_from: 64, seal_from: 1 << 40, codes: Codes::Int8, memory: None, build_threads: 1 };
 
 /// The rows of a two-dimensional little-endian f2 or f4 array in a `.npy` file of version 1 or 2.
 fn read_npy(path: &Path) -> Vec<Vec<f32>> {

@@ -28,7 +28,8 @@ const DIM: usize = 24;
 /// Enough vectors for every engine to search its graph.
 const MANY: u64 = 4_000;
 /// Settings that build segments and graphs even for small sets.
-const EAGER: Settings = Settings { segment_from: 64, seal_from: 300, codes: Codes::Int4, build_threads: 1 };
+const EAGER: Settings =
+    Settings { segment_from: 64, seal_from: 300, codes: Codes::Int4, memory: None, build_threads: 1 };
 
 macro_rules! on_every_engine {
     ($($check:ident),+ $(,)?) => {

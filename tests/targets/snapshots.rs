@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 const AT: Collection = Collection { space: 3, level: Level::Clip };
 const SETTINGS: Settings =
-    Settings { segment_from: 50, seal_from: 1 << 40, codes: Codes::Int8, build_threads: 1 };
+    Settings { segment_from: 50, seal_from: 1 << 40, codes: Codes::Int8, memory: None, build_threads: 1 };
 
 fn spaces() -> Vec<SpaceInfo> {
     vec![SpaceInfo { key: 3, id: "a-space".to_owned(), dim: 3 }]

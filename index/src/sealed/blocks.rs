@@ -18,6 +18,42 @@ pub(super) fn checksums(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
     bytes.chunks(BLOCK).map(crc32fast::hash)
 }
 
+/// The checksums of bytes that come piece by piece.
+#[derive(Default)]
+pub(super) struct Checksums {
+    sums: Vec<u32>,
+    block: crc32fast::Hasher,
+    /// Bytes of the block so far.
+    length: usize,
+}
+
+impl Checksums {
+    pub(super) fn add(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(BLOCK - self.length));
+            self.block.update(now);
+            self.length += now.len();
+            if self.length == BLOCK {
+                self.end_block();
+            }
+            bytes = later;
+        }
+    }
+
+    fn end_block(&mut self) {
+        self.sums.push(std::mem::take(&mut self.block).finalize());
+        self.length = 0;
+    }
+
+    /// The checksum of each block; the last one may be short.
+    pub(super) fn finish(mut self) -> Vec<u32> {
+        if self.length > 0 {
+            self.end_block();
+        }
+        self.sums
+    }
+}
+
 /// Bytes, and which blocks are verified.
 pub(super) struct Blocks {
     pages: Pages,
@@ -140,5 +176,20 @@ mod tests {
         check(&[BLOCK + 7], BLOCK - 5..BLOCK + 5, false);
         check(&[2 * BLOCK + 4_999], 2 * BLOCK..2 * BLOCK + 9, false);
         check(&[0, 2 * BLOCK], BLOCK..2 * BLOCK, true);
+    }
+
+    #[test]
+    fn pieces_have_the_checksums_of_the_whole() {
+        let bytes: Vec<u8> = (0..2 * BLOCK + 5_000).map(|at| (at % 251) as u8).collect();
+        for (length, piece) in
+            [(0, 1), (4_096, 4_096), (BLOCK, 3_000), (2 * BLOCK, BLOCK), (bytes.len(), 7_001)]
+        {
+            let mut pieces = Checksums::default();
+            bytes[..length].chunks(piece).for_each(|piece| pieces.add(piece));
+            assert_eq!(pieces.finish(), checksums(&bytes[..length]).collect::<Vec<u32>>(), "{length} bytes");
+        }
+        let mut whole = Checksums::default();
+        whole.add(&bytes);
+        assert_eq!(whole.finish(), checksums(&bytes).collect::<Vec<u32>>());
     }
 }

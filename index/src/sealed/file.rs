@@ -6,12 +6,14 @@ use std::error::Error;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::blocks::{BLOCK, Blocks, checksums};
+use super::blocks::{BLOCK, Blocks, Checksums, checksums};
 use super::layout::{Layout, PAGE};
-use super::{Sealed, Stored};
+use super::{Core, Sealed, Stored};
+use crate::budget::{Budget, Demand};
 use crate::codes::{Coder, Codes};
 use crate::disk;
 use crate::memory::Pages;
@@ -46,51 +48,18 @@ struct Header {
     twin_pairs: usize,
 }
 
-impl Sealed {
-    /// Writes the segment to `path`, syncs it, and maps its vectors from there instead of keeping them in memory.
-    pub(crate) fn store(mut self, path: &Path) -> Result<Sealed, Box<(Sealed, SegmentError)>> {
-        let mapped = self.write(path).and_then(|checksum| {
-            let from = Sections::of(&self.layout).vectors;
-            Ok((Pages::map(&File::open(path)?, from, self.layout.vector_bytes())?, checksum))
-        });
-        match mapped {
-            Ok((pages, checksum)) => {
-                self.vectors = Blocks::own(pages);
-                self.is_stored(Stored { path: path.to_owned(), checksum });
-                Ok(self)
-            }
-            Err(error) => Err(Box::new((self, error))),
-        }
-    }
+/// What a file holds beside its vectors.
+#[derive(Clone, Copy)]
+pub(super) struct Head<'a> {
+    pub(super) layout: &'a Layout,
+    pub(super) coder: &'a Coder,
+    pub(super) core: &'a [u8],
+}
 
-    /// Writes the segment to `path` and syncs it; returns the checksum of its checksums.
-    pub(crate) fn write(&self, path: &Path) -> Result<u32, SegmentError> {
-        let partial = path.with_extension(PARTIAL);
-        disk::step()?;
-        let mut to = BufWriter::with_capacity(BLOCK, File::create(&partial)?);
-        to.write_all(&self.first_page()?)?;
-        disk::step()?;
-        to.write_all(&self.core)?;
-        disk::step()?;
-        to.write_all(self.vectors.bytes())?;
-        let table = self.table();
-        disk::step()?;
-        to.write_all(&table)?;
-        let checksum = crc32fast::hash(&table);
-        to.write_all(&checksum.to_le_bytes())?;
-        let file = to.into_inner().map_err(io::IntoInnerError::into_error)?;
-        disk::step()?;
-        file.sync_all()?;
-        disk::step()?;
-        fs::rename(&partial, path)?;
-        disk::step()?;
-        disk::sync_folder(path.parent().unwrap_or(path))?;
-        Ok(checksum)
-    }
-
-    /// The first page (magic, header length, header checksum, header), followed by the mean of the codes.
+impl Head<'_> {
+    /// The first page (magic, header length, header checksum, header).
     fn first_page(&self) -> Result<Vec<u8>, SegmentError> {
-        let Layout { codes, dimension, rows, twin_pairs } = self.layout;
+        let Layout { codes, dimension, rows, twin_pairs } = *self.layout;
         let text = serde_json::to_vec(&Header { codes, dimension, rows, twin_pairs })
             .map_err(|error| SegmentError::Damaged(error.into()))?;
         let mut page = MAGIC.to_vec();
@@ -102,15 +71,68 @@ impl Sealed {
     }
 
     /// The mean of the codes, the checksums of the core's blocks, and those of the vectors.
-    fn table(&self) -> Vec<u8> {
+    fn table(&self, vectors: Vec<u32>) -> Vec<u8> {
         let mean = self.coder.mean().iter().flat_map(|value| value.to_le_bytes());
-        let sums = checksums(&self.core).chain(checksums(self.vectors.bytes()));
+        let sums = checksums(self.core).chain(vectors);
         mean.chain(sums.flat_map(u32::to_le_bytes)).collect()
+    }
+}
+
+/// Writes a segment to `path` and syncs it; returns the checksum of its checksums. `vectors` are the bytes of all vectors
+/// in order, padded to whole pages.
+pub(super) fn write<'a>(
+    path: &Path,
+    head: Head,
+    vectors: impl Iterator<Item = Result<&'a [u8], SegmentError>>,
+) -> Result<u32, SegmentError> {
+    let partial = path.with_extension(PARTIAL);
+    disk::step()?;
+    let mut to = BufWriter::with_capacity(BLOCK, File::create(&partial)?);
+    to.write_all(&head.first_page()?)?;
+    disk::step()?;
+    to.write_all(head.core)?;
+    disk::step()?;
+    let mut sums = Checksums::default();
+    for bytes in vectors {
+        let bytes = bytes?;
+        sums.add(bytes);
+        to.write_all(bytes)?;
+    }
+    let table = head.table(sums.finish());
+    disk::step()?;
+    to.write_all(&table)?;
+    let checksum = crc32fast::hash(&table);
+    to.write_all(&checksum.to_le_bytes())?;
+    let file = to.into_inner().map_err(io::IntoInnerError::into_error)?;
+    disk::step()?;
+    file.sync_all()?;
+    disk::step()?;
+    fs::rename(&partial, path)?;
+    disk::step()?;
+    disk::sync_folder(path.parent().unwrap_or(path))?;
+    Ok(checksum)
+}
+
+/// Maps the vectors of a segment's file.
+pub(super) fn map_vectors(file: &File, layout: &Layout) -> io::Result<Pages> {
+    Pages::map(file, Sections::of(layout).vectors, layout.vector_bytes())
+}
+
+/// Maps the core of a segment's file.
+pub(super) fn map_core(file: &File, layout: &Layout) -> io::Result<Pages> {
+    Pages::map(file, PAGE as u64, layout.core_bytes())
+}
+
+impl Sealed {
+    /// Writes the segment to `path` and syncs it; returns the checksum of its checksums.
+    pub(crate) fn write(&self, path: &Path) -> Result<u32, SegmentError> {
+        let head = Head { layout: &self.layout, coder: &self.coder, core: &self.core };
+        write(path, head, std::iter::once(Ok(self.vectors.bytes())))
     }
 
     /// Opens a segment file with vectors of `dimension` values. Verifies everything except the vectors, which are
-    /// mapped and verified when first read.
-    pub(crate) fn open(path: &Path, dimension: usize) -> Result<Sealed, SegmentError> {
+    /// mapped and verified when first read. The core is mapped too if the budget is spent.
+    pub(crate) fn open(path: &Path, dimension: usize, budget: &Arc<Budget>) -> Result<Sealed, SegmentError> {
         let mut file = File::open(path)?;
         let layout = read_header(&mut file)?;
         if layout.dimension != dimension {
@@ -128,10 +150,9 @@ impl Sealed {
             sums.as_chunks().0.iter().map(|&bytes| u32::from_le_bytes(bytes)).collect(),
         );
         let (core_sums, vector_sums) = sums.split_at(layout.core_bytes().div_ceil(BLOCK));
-        let core = read_core(&mut file, layout.core_bytes(), core_sums)?;
+        let core = open_core(&mut file, &layout, core_sums, budget)?;
         layout.check(&core).map_err(damaged)?;
-        let vectors = Pages::map(&file, places.vectors, layout.vector_bytes())?;
-        let vectors = Blocks::verified_later(vectors, vector_sums.to_vec());
+        let vectors = Blocks::verified_later(map_vectors(&file, &layout)?, vector_sums.to_vec());
         let coder = Coder::with_mean(layout.codes, mean);
         let stored = Stored { path: path.to_owned(), checksum: crc32fast::hash(&table) };
         Ok(Sealed::from_parts(layout, coder, core, vectors, Some(stored)))
@@ -192,6 +213,24 @@ fn read_table(file: &mut File, places: &Sections) -> Result<Vec<u8>, SegmentErro
     }
 }
 
+/// The core in memory, or mapped where it does not fit into the budget. It is verified either way.
+fn open_core(
+    file: &mut File,
+    layout: &Layout,
+    sums: &[u32],
+    budget: &Arc<Budget>,
+) -> Result<Core, SegmentError> {
+    let taken = budget.try_take(Demand { bytes: layout.core_bytes() as u64, freed: 0 });
+    let pages = match taken {
+        Some(_) => read_core(file, layout.core_bytes(), sums)?,
+        None => map_core(file, layout)?,
+    };
+    if taken.is_none() && !checksums(&pages).eq(sums.iter().copied()) {
+        return Err(damaged("the checksum of a block is another"));
+    }
+    Ok(Core { pages, taken })
+}
+
 fn read_core(file: &mut File, length: usize, sums: &[u32]) -> Result<Pages, SegmentError> {
     let mut core = Pages::zeroed(length)?;
     file.seek(SeekFrom::Start(PAGE as u64))?;
@@ -214,7 +253,7 @@ mod tests {
 
     use super::*;
     use crate::SpanKey;
-    use crate::sealed::{Making, Source};
+    use crate::sealed::{Making, Source, link};
 
     /// Twenty keys; each has the vector (1, 0, 0).
     struct Twenty;
@@ -249,14 +288,16 @@ mod tests {
     fn check(change: impl FnOnce(&mut Vec<u8>), expected: &str) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("1.segment");
-        let making = Making { codes: Codes::F32, threads: 1, report: &|_| () };
-        Sealed::make(&Twenty, 3, making).unwrap().write(&path).unwrap();
+        let making = Making { codes: Codes::F32, threads: 1, freed: 0, report: &|_| () };
+        let (linked, budget) = (link(&Twenty, 3, making).unwrap(), Arc::default());
+        linked.keep(&budget).unwrap().write(&path).unwrap();
         let mut bytes = fs::read(&path).unwrap();
         let mut first: Vec<u8> = bytes[..PAGE].to_vec();
         change(&mut first);
         bytes.splice(..PAGE, first);
         fs::write(&path, bytes).unwrap();
-        let refused = Sealed::open(&path, 3).err().map(|error| error.to_string()).unwrap_or_default();
+        let refused =
+            Sealed::open(&path, 3, &budget).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(refused.contains(expected) && refused.is_empty() == expected.is_empty(), "{refused:?}");
     }
 

@@ -1,22 +1,24 @@
 //! A sealed segment: immutable vectors with a graph and codes laid out for fast walks.
 //!
-//! Rows are ordered by the layers of the graph. The core (keys, links, codes, signs) lies in the process's memory. The
-//! original vectors are mapped from the segment's file, if it has one; each block is verified when first read. A
+//! Rows are ordered by the layers of the graph. The core (keys, links, codes, signs) lies in the process's memory, or
+//! is mapped from the segment's file where the budget is spent. The original vectors are mapped from the segment's file, if it has one; each block is verified when first read. A
 //! segment knows no removals: the caller passes the live rows.
 
 mod blocks;
 mod file;
 mod layout;
 mod listed;
+mod making;
 mod sorted_keys;
 
+use std::ops::Deref;
 use std::path::PathBuf;
 
 use parking_lot::Mutex;
 use roaring::RoaringBitmap;
 
-use crate::build::{self, Exact};
-use crate::codes::{self, Coder, Codes, signs};
+use crate::budget::Taken;
+use crate::codes::Coder;
 use crate::exact::Best;
 use crate::memory::{self, Pages};
 use crate::plan::Width;
@@ -25,10 +27,9 @@ use crate::walk::{self, BOTTOM_LINKS, Goal, LINKS, Limits, Links, Rows, Scratch,
 use crate::{Hit, SpanKey};
 use blocks::Blocks;
 pub(crate) use file::{PARTIAL, SegmentError};
-use layout::{Layout, PAGE};
+use layout::Layout;
+pub(crate) use making::{Linked, Making, Source, core_bytes, link};
 
-/// Pairs of rows from which the codes' error is estimated.
-const ERROR_PAIRS: u32 = 256;
 /// The factor by which a repeated walk is wider.
 const WIDER: usize = 4;
 /// Candidates beyond `k` that are compared exactly even where the codes' errors are small.
@@ -55,11 +56,26 @@ pub(crate) struct Sealed {
     layout: Layout,
     coder: Coder,
     /// Keys, links, codes and signs.
-    core: Pages,
+    core: Core,
     vectors: Blocks,
     scratch: Mutex<Vec<Scratch>>,
     /// Set once a snapshot has stored the segment.
     stored: Mutex<Option<Stored>>,
+}
+
+/// The part of a segment that every walk reads.
+struct Core {
+    pages: Pages,
+    /// What it takes of the budget; nothing if it is mapped from the segment's file.
+    taken: Option<Taken>,
+}
+
+impl Deref for Core {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.pages
+    }
 }
 
 /// The file of a segment and its identity: the checksum of its checksums.
@@ -69,77 +85,11 @@ pub(crate) struct Stored {
     pub(crate) checksum: u32,
 }
 
-/// The rows from which a segment is built.
-pub(crate) trait Source: Sync {
-    fn len(&self) -> usize;
-    fn key(&self, row: usize) -> SpanKey;
-    /// `None` if it cannot be read.
-    fn vector(&self, row: usize) -> Option<&[f32]>;
-}
-
-/// How a segment is built.
-#[derive(Clone, Copy)]
-pub(crate) struct Making<'a> {
-    pub(crate) codes: Codes,
-    pub(crate) threads: usize,
-    /// Receives the number of linked rows.
-    pub(crate) report: &'a (dyn Fn(usize) + Sync),
-}
-
 impl Sealed {
-    /// Builds a segment in memory. Takes minutes for millions of rows.
-    pub(crate) fn make(
-        source: &impl Source,
-        dimension: usize,
-        making: Making,
-    ) -> Result<Sealed, SegmentError> {
-        let readable: Vec<usize> = (0..source.len()).filter(|&row| source.vector(row).is_some()).collect();
-        if readable.len() < source.len() {
-            return Err(SegmentError::Unreadable);
-        }
-        let order = order_by_layer(source.len());
-        let vector_of = |row: &u32| source.vector(*row as usize).unwrap_or_default();
-        let linking = Coder::learn(making.codes.linking(), dimension, order.iter().map(vector_of));
-        let mut vectors = Pages::zeroed((order.len() * dimension * 4).next_multiple_of(PAGE))?;
-        let write = |vectors: &mut Pages, order: &[u32]| {
-            let written = &mut vectors.bytes_mut()[..order.len() * dimension * 4];
-            fill(written, dimension * 4, making.threads, &|at, row| {
-                memory::cast_mut(row).copy_from_slice(vector_of(&order[at]));
-            });
-        };
-        write(&mut vectors, &order);
-        let vector = |row: u32| -> &[f32] {
-            &memory::cast(vectors.bytes())[row as usize * dimension..(row as usize + 1) * dimension]
-        };
-        let mut codes = Pages::zeroed(codes::bytes(linking.codes(), dimension, order.len()))?;
-        encode(&linking, codes.bytes_mut(), making.threads, &|at| vector(at as u32));
-        let rows = Rows::new(&linking, codes.bytes());
-        let exact = |left, right| cosine(vector(left), vector(right));
-        let exact = Exact { cosine: &exact, error: error_of(&rows, order.len(), &exact) };
-        let linked = build::link(&rows, order.len(), making.threads, exact, making.report);
-        drop(codes);
-        let near = linked.order();
-        let (linked, order) =
-            (linked.ordered(&near), near.iter().map(|&at| order[at as usize]).collect::<Vec<u32>>());
-        write(&mut vectors, &order);
-        let layout = Layout::new(making.codes, dimension, order.len(), linked.twins.len());
-        let mut core = Pages::zeroed(layout.core_bytes())?;
-        layout.write_keys(core.bytes_mut(), order.iter().map(|&row| source.key(row as usize)));
-        layout.write_links(core.bytes_mut(), &linked);
-        let coder = Coder::with_mean(making.codes, linking.mean().to_vec());
-        let vector = |row: usize| &memory::cast(vectors.bytes())[row * dimension..(row + 1) * dimension];
-        encode(&coder, &mut core.bytes_mut()[layout.codes()], making.threads, &vector);
-        let row_of_signs = signs::stride(making.codes, dimension);
-        fill(&mut core.bytes_mut()[layout.signs()], row_of_signs, making.threads, &|at, row| {
-            signs::encode(&coder, vector(at), row);
-        });
-        Ok(Sealed::from_parts(layout, coder, core, Blocks::own(vectors), None))
-    }
-
     fn from_parts(
         layout: Layout,
         coder: Coder,
-        core: Pages,
+        core: Core,
         vectors: Blocks,
         stored: Option<Stored>,
     ) -> Sealed {
@@ -154,6 +104,11 @@ impl Sealed {
     /// Bytes of memory, including mapped ones.
     pub(crate) fn bytes(&self) -> u64 {
         (self.core.len() + self.vectors.len()) as u64
+    }
+
+    /// Bytes of the budget that it takes.
+    pub(crate) fn taken(&self) -> u64 {
+        self.core.taken.as_ref().map_or(0, Taken::bytes)
     }
 
     /// The segment's file; `None` if it exists only in memory.
@@ -394,81 +349,4 @@ impl Links for Graph<'_> {
         let from = node as usize * BOTTOM_LINKS;
         crate::kernels::prefetch(memory::bytes_of(&self.bottom[from..from + BOTTOM_LINKS]), 2);
     }
-}
-
-/// Rows ordered by layer, the highest layer first. Within a layer the order stays: neighbours in time are often
-/// neighbours in space.
-fn order_by_layer(rows: usize) -> Vec<u32> {
-    let mut counts = build::upper_counts(rows);
-    counts.insert(0, rows);
-    let mut order: Vec<u32> = (0..rows as u32).collect();
-    // Ordered by a hash, so that the upper layers are a fair sample for any order of insertion.
-    order.sort_unstable_by_key(|&row| spread(row));
-    let (mut ordered, mut from) = (Vec::with_capacity(rows), 0);
-    for &count in counts.iter().rev() {
-        let part = &mut order[from..count];
-        part.sort_unstable();
-        ordered.extend_from_slice(part);
-        from = count;
-    }
-    ordered
-}
-
-/// The largest error of the codes among some pairs of rows.
-fn error_of(rows: &Rows, count: usize, exact: &dyn Fn(u32, u32) -> f32) -> f32 {
-    let mut query = rows.coder.empty();
-    let pairs = (0..ERROR_PAIRS).map(|pair| {
-        let row = |at: u32| (spread(2 * pair + at) % count as u64) as u32;
-        (row(0), row(1))
-    });
-    let errors = pairs.map(|(left, right)| {
-        rows.take(left, &mut query);
-        (rows.score(&query, right) - exact(left, right)).abs()
-    });
-    errors.fold(0.0, f32::max)
-}
-
-/// A hash of the row number.
-fn spread(row: u32) -> u64 {
-    let mut state = u64::from(row).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    state = (state ^ (state >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    state ^ (state >> 31)
-}
-
-/// Writes the codes of all rows with several threads.
-fn encode<'a>(coder: &Coder, codes: &mut [u8], threads: usize, vector: &(dyn Fn(usize) -> &'a [f32] + Sync)) {
-    let (stride, apart) = (coder.stride(), coder.apart());
-    let count = codes.len() / (stride + apart);
-    let (rows, numbers) = codes.split_at_mut(count * stride);
-    let share = count.div_ceil(threads.max(1)).max(1);
-    // Without numbers apart, the slices of them are empty.
-    let mut numbers = numbers.chunks_mut((share * apart).max(1));
-    std::thread::scope(|scope| {
-        for (thread, rows) in rows.chunks_mut(share * stride).enumerate() {
-            let numbers = numbers.next().unwrap_or_default();
-            scope.spawn(move || {
-                for (at, row) in rows.chunks_exact_mut(stride).enumerate() {
-                    let numbers = &mut numbers[at * apart..(at + 1) * apart];
-                    coder.encode(vector(thread * share + at), row, numbers);
-                }
-            });
-        }
-    });
-}
-
-/// Fills rows of `each` bytes with several threads.
-fn fill(bytes: &mut [u8], each: usize, threads: usize, write: &(dyn Fn(usize, &mut [u8]) + Sync)) {
-    if bytes.is_empty() {
-        return;
-    }
-    let rows = bytes.len() / each;
-    let share = rows.div_ceil(threads.max(1));
-    std::thread::scope(|scope| {
-        for (thread, part) in bytes.chunks_mut(share * each).enumerate() {
-            scope.spawn(move || {
-                part.chunks_exact_mut(each).enumerate().for_each(|(at, row)| write(thread * share + at, row));
-            });
-        }
-    });
 }

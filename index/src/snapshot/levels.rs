@@ -128,7 +128,7 @@ fn read_segment(
     let live = RoaringBitmap::deserialize_from(bytes.as_slice())
         .map_err(|error| damaged(&segment.live.name, error))?;
     let path = home::path_of(folder, &segment.name);
-    let sealed = Sealed::open(&path, into.dimension).map_err(|error| match error {
+    let sealed = Sealed::open(&path, into.dimension, &into.home.budget).map_err(|error| match error {
         SegmentError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
             damaged(&segment.name, "is missing")
         }

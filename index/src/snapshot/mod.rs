@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::disk;
-use crate::home::{self, Home};
+use crate::home;
 use crate::{Index, Settings, SpaceInfo};
 use files::{damaged, hex, io_at, numbered, read_part, remove_folder, sync_folder, write_synced};
 use levels::StoredLevel;
@@ -170,7 +170,7 @@ impl Index {
                 .into(),
             ));
         }
-        let index = Index::at_generation(manifest.generation.saturating_add(1), settings, Home::at(dir));
+        let index = Index::at_generation(manifest.generation.saturating_add(1), settings, Some(dir));
         for space in expected {
             index.declare(space).map_err(|error| SnapshotError::Foreign(error.into()))?;
         }

@@ -6,7 +6,7 @@ use crate::{Codes, Collection, Filter, Level, Mode, UnitVector};
 const AT: Collection = Collection { space: 3, level: Level::Clip };
 /// Segments from 50 rows on.
 const SMALL: Settings =
-    Settings { segment_from: 50, seal_from: 1 << 40, codes: Codes::Int4, build_threads: 1 };
+    Settings { segment_from: 50, seal_from: 1 << 40, codes: Codes::Int4, memory: None, build_threads: 1 };
 
 fn spaces() -> Vec<SpaceInfo> {
     vec![
@@ -343,4 +343,49 @@ fn a_process_that_is_killed_leaves_the_old_snapshot_or_the_new_one() {
         steps += 1;
     }
     assert!(steps > 30, "only {steps} steps were taken");
+}
+
+/// Checks which codes a segment of 400 rows gets with this much memory, and how much of it it takes, after the second of two
+/// seals and after a start. Answers are right in either case.
+#[track_caller]
+fn check_memory(wanted: Codes, memory: u64, codes: Codes, taken: u64) {
+    let (folder, dim) = (tempfile::tempdir().unwrap(), 256);
+    let settings = Settings { codes: wanted, memory: Some(memory), ..SMALL };
+    let space = SpaceInfo { key: 3, id: "wide".into(), dim };
+    let vector = |key: u64| {
+        unit(&(0..dim as u64).map(|at| ((at * 31 + key * 97) % 409) as f32 - 200.0).collect::<Vec<_>>())
+    };
+    let check = |index: &Index| {
+        assert_eq!(index.memory(), taken);
+        assert_eq!(index.bytes(AT), crate::sealed::core_bytes(codes, dim, 400) + 400 * dim as u64 * 4);
+        for key in 0..200 {
+            let hits = index.search(AT, &vector(key), 1, &Filter::default(), Mode::Auto).unwrap().hits;
+            assert_eq!(hits.first().map(|hit| hit.key), Some(key), "{wanted:?}, {memory} bytes");
+        }
+    };
+    let index = Index::in_folder(folder.path(), settings);
+    index.declare(&space).unwrap();
+    for keys in [0..300, 300..400] {
+        keys.for_each(|key| index.fill(AT, key, &vector(key)).unwrap());
+        index.seal(AT);
+    }
+    check(&index);
+    index.save(folder.path(), 1).unwrap();
+    drop(index);
+    check(&Index::load(folder.path(), &[space], settings).unwrap().index);
+}
+
+#[test]
+fn links_and_codes_take_no_more_memory_than_they_may() {
+    use Codes::{F16, F32, Int4, Int8};
+    let size = |codes| crate::sealed::core_bytes(codes, 256, 400);
+    for codes in Codes::ALL {
+        check_memory(codes, 1 << 40, codes, size(codes));
+    }
+    check_memory(F32, size(F32), F32, size(F32));
+    check_memory(F32, size(F32) - 1, F16, size(F16));
+    check_memory(F32, size(F16) - 1, Int8, size(Int8));
+    check_memory(Int8, size(Int8) - 1, Int4, size(Int4));
+    check_memory(Int4, size(Int4) - 1, Int4, 0);
+    check_memory(F32, 0, Int4, 0);
 }
