@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
-use std::fs;
+use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -48,6 +48,19 @@ impl Home {
     /// The lock to hold while segments are removed or listed for a snapshot: meanwhile no segment is put in place.
     pub(crate) fn hold(&self) -> RwLockWriteGuard<'_, ()> {
         self.changing.write()
+    }
+
+    /// An empty file without a name, which the system frees with its last user; `None` without a folder.
+    pub(crate) fn scratch(&self) -> Option<io::Result<File>> {
+        let folder = self.folder.as_ref()?;
+        let open = || {
+            let path = next_path(folder)?.with_extension(PARTIAL);
+            let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+            // Where the system removes no open file, it counts as abandoned in an hour.
+            let _ = fs::remove_file(&path);
+            Ok(file)
+        };
+        Some(open())
     }
 
     /// Stores a linked segment if the index has a folder. It is kept in memory if the disk refuses it. Call during

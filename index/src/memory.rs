@@ -108,3 +108,9 @@ pub(crate) fn bytes_of<T: Number>(numbers: &[T]) -> &[u8] {
     // SAFETY: the same length in bytes, borrowed from the numbers; every number is valid as bytes.
     unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast(), size_of_val(numbers)) }
 }
+
+/// [`bytes_of`] for writing.
+pub(crate) fn bytes_of_mut<T: Number>(numbers: &mut [T]) -> &mut [u8] {
+    // SAFETY: as above; every bit pattern is a valid number.
+    unsafe { std::slice::from_raw_parts_mut(numbers.as_mut_ptr().cast(), size_of_val(numbers)) }
+}

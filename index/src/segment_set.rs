@@ -22,6 +22,8 @@ use crate::{Filter, Hits, IndexError, Mode, Scored, Scores, Settings, SpanKey, U
 
 /// A filter with at most this many times the matching keys is looked up as it is.
 const VAIN: u64 = 2;
+/// Bytes of growing vectors that are moved to a file at once; few in tests.
+const SPILLED_AT_ONCE: usize = if cfg!(test) { 1 << 16 } else { 128 << 20 };
 
 pub(crate) struct SegmentSet {
     pub(crate) dimension: usize,
@@ -95,7 +97,25 @@ impl SegmentSet {
             known
         };
         self.state.write().put(key, vector, known);
+        self.spill();
         Ok(())
+    }
+
+    /// Moves the vectors of many growing rows to a file. Call as the writer.
+    fn spill(&self) {
+        let rows = match &self.state.read().growing().part.body {
+            Body::Growing(rows) if rows.spillable() >= SPILLED_AT_ONCE => rows.clone(),
+            _ => return,
+        };
+        let Some(file) = self.home.scratch() else { return };
+        let spilled = file.and_then(|file| rows.spill(file));
+        let mut state = self.state.write();
+        let Some(Body::Growing(rows)) = state.held.last_mut().map(|held| &mut held.part.body) else { return };
+        rows.tried_to_spill();
+        match spilled {
+            Ok(spilled) => rows.adopt(spilled),
+            Err(error) => tracing::warn!(%error, "vectors that wait for a graph stay in memory"),
+        }
     }
 
     /// Removes a key without a merge; returns whether its part is now half dead.

@@ -182,10 +182,9 @@ pub struct Config {
     /// Where vectors are searched
     #[command(flatten)]
     pub engine: EngineArgs,
-    /// Number format of vectors during the graph search: int4, int8, f16 or f32; the best are always compared exactly.
-    /// Larger formats find slightly more and take more memory; used for segments that are sealed from now on
-    #[arg(long, env = "REPRISE_INDEX_CODES", default_value = "int4")]
-    pub index_codes: Codes,
+    /// How the built-in index keeps vectors
+    #[command(flatten)]
+    pub index: IndexArgs,
     /// Recall at 10 of the index, against brute force, under which a warning is logged
     #[arg(long, env = "REPRISE_INDEX_RECALL_TARGET", default_value_t = 0.95, value_parser = share)]
     pub index_recall_target: f64,
@@ -235,6 +234,26 @@ pub struct EngineArgs {
     /// for milvus
     #[arg(long, env = "REPRISE_INDEX_URL", value_name = "URL", hide_env_values = true)]
     pub index_url: Option<String>,
+}
+
+/// How the built-in index keeps vectors.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct IndexArgs {
+    /// Number format of vectors during the graph search: int4, int8, f16 or f32; the best are always compared exactly.
+    /// Larger formats find slightly more and take more memory; used for segments that are sealed from now on
+    #[arg(long, env = "REPRISE_INDEX_CODES", default_value = "int4")]
+    pub index_codes: Codes,
+    /// Memory for links and codes of the built-in index, in bytes (default: as much as they take). A segment that does not
+    /// fit gets a smaller number format; where none fits, its file is mapped, and the first searches read the disk
+    #[arg(long, env = "REPRISE_INDEX_MEMORY", value_name = "BYTES")]
+    pub index_memory: Option<u64>,
+}
+
+impl IndexArgs {
+    /// The settings of the built-in index.
+    pub fn settings(self) -> Settings {
+        Settings { codes: self.index_codes, memory: self.index_memory, ..Settings::default() }
+    }
 }
 
 impl Config {
@@ -306,7 +325,7 @@ impl Config {
             url: self.engine.index_url.clone(),
             catalog_url: self.catalog_url(),
             folder: self.data_dir.join("index"),
-            builtin: Settings { codes: self.index_codes, ..Settings::default() },
+            builtin: self.index.settings(),
         }
     }
 

@@ -105,14 +105,16 @@ fn check_index(data: &Path) -> Output {
     command.env_remove("DATABASE_URL").output().unwrap()
 }
 
-/// Rebuilds the snapshot. Returns the size of the clips in bytes.
-fn rebuild(bed: &Bed, codes: &str) -> u64 {
+/// Rebuilds the snapshot, whose segment must have these codes. Returns the size of the clips in bytes.
+fn rebuild(bed: &Bed, flags: &[&str], codes: &str) -> u64 {
     let mut command = Command::new(binary());
-    command.args(["index", "rebuild", "--json", "--index-codes", codes, "--data-dir"]).arg(bed.data());
+    command.args(["index", "rebuild", "--json"]).args(flags).arg("--data-dir").arg(bed.data());
     let output = command.env_remove("DATABASE_URL").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&clips(&found)["vectors"], &clips(&found)["graph"]), (&json!(VIDEOS * CLIPS), &json!(true)));
+    let header = fs::read(segments(bed).remove(0)).unwrap()[..200].to_vec();
+    assert!(String::from_utf8_lossy(&header).contains(&format!("\"codes\":\"{codes}\"")));
     clips(&found)["bytes"].as_u64().unwrap()
 }
 
@@ -156,7 +158,7 @@ async fn flipped_bits_of_a_segment_never_change_an_answer_and_are_mended() {
     assert!(server.stop());
     // From the end: checksums, vectors of the last blocks, vectors of the first, codes, links and keys, header.
     for place in [0.999_99, 0.95, 0.6, 0.2, 0.05, 0.0] {
-        rebuild(&bed, "int8");
+        rebuild(&bed, &["--index-codes", "int8"], "int8");
         assert_eq!(segments(&bed).len(), 1);
         let segment = segments(&bed).remove(0);
         let mut bytes = fs::read(&segment).unwrap();
@@ -202,7 +204,7 @@ async fn found(vectors: &Vectors, at: Collection, query: &UnitVector) -> Vec<Vec
 #[tokio::test]
 async fn what_cannot_be_read_is_scored_as_the_catalog_has_it() {
     let bed = stocked().await;
-    rebuild(&bed, "int8");
+    rebuild(&bed, &["--index-codes", "int8"], "int8");
     let catalog = catalog::open(&catalog::embedded_url(&bed.data())).await.unwrap();
     let space = catalog.spaces().await.unwrap().remove(0);
     let at = Collection { space: space.key, level: Level::Clip };
@@ -349,7 +351,7 @@ async fn a_running_server_says_how_good_its_index_is_and_makes_it_hold_what_the_
 #[tokio::test]
 async fn groups_are_full_although_one_video_owns_the_best_hits() {
     let bed = stocked().await;
-    rebuild(&bed, "int8");
+    rebuild(&bed, &["--index-codes", "int8"], "int8");
     let server = bed.start(&[]);
     let (_, listed) = server.get("/v1/videos?limit=1").await;
     let owner = listed["items"][0]["id"].as_str().unwrap();
@@ -389,12 +391,7 @@ async fn groups_are_full_although_one_video_owns_the_best_hits() {
 #[tokio::test]
 async fn segments_hold_the_codes_that_were_asked_for_and_a_server_uses_them() {
     let bed = stocked().await;
-    let bytes = ["f32", "f16", "int8", "int4"].map(|codes| {
-        let bytes = rebuild(&bed, codes);
-        let header = fs::read(segments(&bed).remove(0)).unwrap()[..200].to_vec();
-        assert!(String::from_utf8_lossy(&header).contains(&format!("\"codes\":\"{codes}\"")));
-        bytes
-    });
+    let bytes = ["f32", "f16", "int8", "int4"].map(|codes| rebuild(&bed, &["--index-codes", codes], codes));
     // 64 values of 4 bytes, against 2 bytes each, or against 1 byte each or half of one, with padding.
     let least = 64 * 2 * u64::from(VIDEOS * CLIPS);
     assert!(bytes[1..].iter().all(|fewer| fewer + least <= bytes[0]), "{bytes:?}");
@@ -408,4 +405,20 @@ async fn segments_hold_the_codes_that_were_asked_for_and_a_server_uses_them() {
     );
     assert!(server.stop());
     assert_eq!(segments(&bed), held);
+}
+
+#[tokio::test]
+async fn a_server_without_memory_for_the_index_answers_the_same() {
+    let bed = stocked().await;
+    rebuild(&bed, &["--index-codes", "f32"], "f32");
+    let server = bed.start(&[]);
+    let expected = answers(&server).await;
+    assert!(server.stop());
+    let server = bed.start(&["--index-memory", "0"]);
+    assert_eq!(answers(&server).await, expected);
+    assert!(server.stop());
+    rebuild(&bed, &["--index-codes", "f32", "--index-memory", "0"], "int4");
+    let server = bed.start(&["--index-memory", "0"]);
+    assert_eq!(answers(&server).await, expected);
+    assert!(server.stop());
 }

@@ -1,11 +1,12 @@
 //! A segment's file: a header page, the core (keys, links, codes, signs), the vectors, and the checksums of their blocks.
 //!
-//! The file is written under another name, synced and renamed, so it never exists half written.
+//! The file is written under another name, synced and renamed, so it never exists half written. The vectors come first:
+//! codes are made while they are read.
 
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -78,39 +79,56 @@ impl Head<'_> {
     }
 }
 
-/// Writes a segment to `path` and syncs it; returns the checksum of its checksums. `vectors` are the bytes of all vectors
-/// in order, padded to whole pages.
-pub(super) fn write<'a>(
-    path: &Path,
-    head: Head,
-    vectors: impl Iterator<Item = Result<&'a [u8], SegmentError>>,
-) -> Result<u32, SegmentError> {
-    let partial = path.with_extension(PARTIAL);
-    disk::step()?;
-    let mut to = BufWriter::with_capacity(BLOCK, File::create(&partial)?);
-    to.write_all(&head.first_page()?)?;
-    disk::step()?;
-    to.write_all(head.core)?;
-    disk::step()?;
-    let mut sums = Checksums::default();
-    for bytes in vectors {
-        let bytes = bytes?;
-        sums.add(bytes);
-        to.write_all(bytes)?;
+/// A segment's file that is being written: the vectors first, some at a time, then the rest.
+pub(super) struct Writing<'a> {
+    path: &'a Path,
+    partial: PathBuf,
+    to: BufWriter<File>,
+    sums: Checksums,
+    /// Bytes of vectors until now.
+    length: usize,
+}
+
+impl<'a> Writing<'a> {
+    /// Begins the file of `path` under another name.
+    pub(super) fn begin(path: &'a Path, layout: &Layout) -> Result<Writing<'a>, SegmentError> {
+        let partial = path.with_extension(PARTIAL);
+        disk::step()?;
+        let mut to = BufWriter::with_capacity(BLOCK, File::create(&partial)?);
+        disk::step()?;
+        to.seek(SeekFrom::Start(Sections::of(layout).vectors))?;
+        Ok(Writing { path, partial, to, sums: Checksums::default(), length: 0 })
     }
-    let table = head.table(sums.finish());
-    disk::step()?;
-    to.write_all(&table)?;
-    let checksum = crc32fast::hash(&table);
-    to.write_all(&checksum.to_le_bytes())?;
-    let file = to.into_inner().map_err(io::IntoInnerError::into_error)?;
-    disk::step()?;
-    file.sync_all()?;
-    disk::step()?;
-    fs::rename(&partial, path)?;
-    disk::step()?;
-    disk::sync_folder(path.parent().unwrap_or(path))?;
-    Ok(checksum)
+
+    /// Appends vectors.
+    pub(super) fn vectors(&mut self, bytes: &[u8]) -> Result<(), SegmentError> {
+        self.sums.add(bytes);
+        self.length += bytes.len();
+        Ok(self.to.write_all(bytes)?)
+    }
+
+    /// Writes the rest, syncs the file and gives it its name; returns the checksum of its checksums.
+    pub(super) fn end(mut self, head: Head) -> Result<u32, SegmentError> {
+        let padding = head.layout.vector_bytes() - self.length;
+        self.vectors(&vec![0; padding])?;
+        let table = head.table(self.sums.finish());
+        disk::step()?;
+        self.to.write_all(&table)?;
+        let checksum = crc32fast::hash(&table);
+        self.to.write_all(&checksum.to_le_bytes())?;
+        self.to.rewind()?;
+        self.to.write_all(&head.first_page()?)?;
+        disk::step()?;
+        self.to.write_all(head.core)?;
+        let file = self.to.into_inner().map_err(io::IntoInnerError::into_error)?;
+        disk::step()?;
+        file.sync_all()?;
+        disk::step()?;
+        fs::rename(&self.partial, self.path)?;
+        disk::step()?;
+        disk::sync_folder(self.path.parent().unwrap_or(self.path))?;
+        Ok(checksum)
+    }
 }
 
 /// Maps the vectors of a segment's file.
@@ -126,8 +144,9 @@ pub(super) fn map_core(file: &File, layout: &Layout) -> io::Result<Pages> {
 impl Sealed {
     /// Writes the segment to `path` and syncs it; returns the checksum of its checksums.
     pub(crate) fn write(&self, path: &Path) -> Result<u32, SegmentError> {
-        let head = Head { layout: &self.layout, coder: &self.coder, core: &self.core };
-        write(path, head, std::iter::once(Ok(self.vectors.bytes())))
+        let mut to = Writing::begin(path, &self.layout)?;
+        to.vectors(self.vectors.bytes())?;
+        to.end(Head { layout: &self.layout, coder: &self.coder, core: &self.core })
     }
 
     /// Opens a segment file with vectors of `dimension` values. Verifies everything except the vectors, which are

@@ -1,15 +1,15 @@
 //! Builds a segment: links rows, encodes them, and writes them to memory or to a file.
 //!
-//! The vectors stay where they are until the graph is done. A file gets them one by one, so that no second copy of them is
-//! ever in memory.
+//! The vectors stay where they are until the graph is done. A file gets them some thousand at a time, so that no second copy
+//! of them is ever in memory.
 
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::blocks::Blocks;
-use super::file::{self, SegmentError};
-use super::layout::{Layout, PAGE};
+use super::file::{self, Head, SegmentError, Writing};
+use super::layout::Layout;
 use super::{Core, Sealed, Stored};
 use crate::SpanKey;
 use crate::budget::{Budget, Demand};
@@ -21,6 +21,8 @@ use crate::walk::Rows;
 
 /// Pairs of rows from which the codes' error is estimated.
 const ERROR_PAIRS: u32 = 256;
+/// Rows that are encoded and written at once.
+const ROWS_AT_ONCE: usize = 8_192;
 
 /// The rows from which a segment is built.
 pub(crate) trait Source: Sync {
@@ -41,7 +43,7 @@ pub(crate) struct Making<'a> {
     pub(crate) report: &'a (dyn Fn(usize) + Sync),
 }
 
-/// A linked segment whose vectors still lie in their source.
+/// A linked segment without codes, whose vectors still lie in their source.
 pub(crate) struct Linked<'a, S> {
     layout: Layout,
     coder: Coder,
@@ -58,7 +60,7 @@ pub(crate) fn core_bytes(codes: Codes, dimension: usize, rows: usize) -> u64 {
     Layout::new(codes, dimension, rows, 0).core_bytes() as u64
 }
 
-/// Links and encodes rows of `dimension` values. Takes minutes for millions of rows.
+/// Links rows of `dimension` values. Takes minutes for millions of rows.
 pub(crate) fn link<'a, S: Source>(
     source: &'a S,
     dimension: usize,
@@ -88,38 +90,20 @@ pub(crate) fn link<'a, S: Source>(
     layout.write_links(core.bytes_mut(), &linked);
     drop(linked);
     let coder = Coder::with_mean(codes, linking.mean().to_vec());
-    let mut linked = Linked { layout, coder, core, order, source, threads, freed };
-    linked.encode();
-    Ok(linked)
+    Ok(Linked { layout, coder, core, order, source, threads, freed })
 }
 
 impl<S: Source> Linked<'_, S> {
-    /// Writes the codes and signs of all rows.
-    fn encode(&mut self) {
-        let (codes, signs) = (self.layout.codes(), self.layout.signs());
-        let mut core = std::mem::replace(&mut self.core, Pages::Empty);
-        // Each was read before.
-        let vector = |row| self.vector(row).unwrap_or_default();
-        encode(&self.coder, &mut core.bytes_mut()[codes], self.threads, &vector);
-        let row_of_signs = signs::stride(self.layout.codes, self.layout.dimension);
-        fill(&mut core.bytes_mut()[signs], row_of_signs, self.threads, &|at, row| {
-            signs::encode(&self.coder, vector(at), row);
-        });
-        self.core = core;
-    }
-
-    fn vector(&self, row: usize) -> Result<&[f32], SegmentError> {
-        self.source.vector(self.order[row] as usize).ok_or(SegmentError::Unreadable)
-    }
-
     /// The segment in memory, with a copy of its vectors.
-    pub(crate) fn keep(self, budget: &Arc<Budget>) -> Result<Sealed, SegmentError> {
+    pub(crate) fn keep(mut self, budget: &Arc<Budget>) -> Result<Sealed, SegmentError> {
         let mut vectors = Pages::zeroed(self.layout.vector_bytes())?;
-        let each = self.layout.dimension * 4;
-        let bytes = &mut vectors.bytes_mut()[..self.layout.rows * each];
-        for (row, to) in bytes.chunks_exact_mut(each).enumerate() {
-            memory::cast_mut(to).copy_from_slice(self.vector(row)?);
-        }
+        let mut rest = vectors.bytes_mut();
+        self.encode(&mut |some| {
+            let (now, later) = std::mem::take(&mut rest).split_at_mut(some.len());
+            now.copy_from_slice(some);
+            rest = later;
+            Ok(())
+        })?;
         let taken = Some(budget.take(self.core.len() as u64));
         let core = Core { pages: self.core, taken };
         Ok(Sealed::from_parts(self.layout, self.coder, core, Blocks::own(vectors), None))
@@ -127,14 +111,13 @@ impl<S: Source> Linked<'_, S> {
 
     /// Writes the segment to `path`, syncs it, and maps its vectors from there; its core too, if the budget is spent.
     pub(crate) fn store(
-        self,
+        mut self,
         path: &Path,
         budget: &Arc<Budget>,
     ) -> Result<Sealed, Box<(Self, SegmentError)>> {
         let written = self.write(path).and_then(|checksum| {
             let file = File::open(path)?;
-            let demand = Demand { bytes: self.core.len() as u64, freed: self.freed };
-            let taken = budget.try_take(demand);
+            let taken = budget.try_take(Demand { bytes: self.core.len() as u64, freed: self.freed });
             let mapped = taken.is_none().then(|| file::map_core(&file, &self.layout)).transpose()?;
             Ok((checksum, taken, mapped, file::map_vectors(&file, &self.layout)?))
         });
@@ -148,13 +131,114 @@ impl<S: Source> Linked<'_, S> {
         }
     }
 
-    fn write(&self, path: &Path) -> Result<u32, SegmentError> {
-        let (layout, coder, core) = (&self.layout, &self.coder, self.core.bytes());
-        let rows = (0..layout.rows).map(|row| self.vector(row).map(memory::bytes_of));
-        let padding = [0; PAGE];
-        let padded = layout.vector_bytes() - layout.rows * layout.dimension * 4;
-        let vectors = rows.chain(std::iter::once(Ok(&padding[..padded])));
-        file::write(path, file::Head { layout, coder, core }, vectors)
+    fn write(&mut self, path: &Path) -> Result<u32, SegmentError> {
+        let mut to = Writing::begin(path, &self.layout)?;
+        self.encode(&mut |some| to.vectors(some))?;
+        to.end(Head { layout: &self.layout, coder: &self.coder, core: self.core.bytes() })
+    }
+
+    /// Writes codes and signs, and passes the vectors on in order. Each vector is read once: where they are more than memory
+    /// holds, that is most of the work.
+    fn encode(&mut self, pass_on: PassOn) -> Result<(), SegmentError> {
+        let mut core = std::mem::replace(&mut self.core, Pages::Empty);
+        let done = self.encode_into(core.bytes_mut(), pass_on);
+        self.core = core;
+        done
+    }
+
+    fn encode_into(&self, core: &mut [u8], pass_on: PassOn) -> Result<(), SegmentError> {
+        let Layout { codes, dimension, rows, .. } = self.layout;
+        let (before_signs, signs) = core.split_at_mut(self.layout.signs().start);
+        let (stride, apart) = (self.coder.stride(), self.coder.apart());
+        let (codes_of_rows, numbers) = before_signs[self.layout.codes()].split_at_mut(rows * stride);
+        let each_signs = signs::stride(codes, dimension);
+        let mut codes_of_rows = Slots { bytes: codes_of_rows, each: stride };
+        let mut numbers = Slots { bytes: numbers, each: apart };
+        let mut signs = Slots { bytes: signs, each: each_signs };
+        let mut copies = vec![0_f32; ROWS_AT_ONCE.min(rows) * dimension];
+        for from in (0..rows).step_by(ROWS_AT_ONCE) {
+            let now = ROWS_AT_ONCE.min(rows - from);
+            let copies = &mut copies[..now * dimension];
+            let piece = Encoded {
+                vectors: Slots { bytes: memory::bytes_of_mut(copies), each: dimension * 4 },
+                codes: codes_of_rows.take(now),
+                numbers: numbers.take(now),
+                signs: signs.take(now),
+            };
+            self.encode_rows(from, now, piece)?;
+            pass_on(memory::bytes_of(copies))?;
+        }
+        Ok(())
+    }
+
+    /// Encodes `count` rows from `from` on, with several threads.
+    fn encode_rows(&self, from: usize, count: usize, mut into: Encoded) -> Result<(), SegmentError> {
+        let share = count.div_ceil(self.threads.max(1));
+        std::thread::scope(|scope| {
+            let parts = (0..count).step_by(share).map(|at| {
+                let part = into.take(share.min(count - at));
+                scope.spawn(move || self.encode_part(from + at, part))
+            });
+            let parts: Vec<_> = parts.collect();
+            parts
+                .into_iter()
+                .try_for_each(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        })
+    }
+
+    fn encode_part(&self, from: usize, mut into: Encoded) -> Result<(), SegmentError> {
+        let count = into.vectors.bytes.len() / into.vectors.each;
+        for row in from..from + count {
+            let vector = self.source.vector(self.order[row] as usize).ok_or(SegmentError::Unreadable)?;
+            let Encoded { vectors, codes, numbers, signs } = into.take(1);
+            vectors.bytes.copy_from_slice(memory::bytes_of(vector));
+            // A try that failed may have left something.
+            codes.bytes.fill(0);
+            self.coder.encode(vector, codes.bytes, numbers.bytes);
+            if signs.each > 0 {
+                signs.bytes.fill(0);
+                signs::encode(&self.coder, vector, signs.bytes);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes some vectors' bytes, in order.
+type PassOn<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), SegmentError>;
+
+/// Rows of bytes that are still to be filled.
+struct Slots<'a> {
+    bytes: &'a mut [u8],
+    /// Bytes of a row.
+    each: usize,
+}
+
+impl<'a> Slots<'a> {
+    /// Takes the first `count` rows off.
+    fn take(&mut self, count: usize) -> Slots<'a> {
+        let (now, later) = std::mem::take(&mut self.bytes).split_at_mut(count * self.each);
+        self.bytes = later;
+        Slots { bytes: now, each: self.each }
+    }
+}
+
+/// What is made of some vectors.
+struct Encoded<'a> {
+    vectors: Slots<'a>,
+    codes: Slots<'a>,
+    numbers: Slots<'a>,
+    signs: Slots<'a>,
+}
+
+impl<'a> Encoded<'a> {
+    fn take(&mut self, count: usize) -> Encoded<'a> {
+        Encoded {
+            vectors: self.vectors.take(count),
+            codes: self.codes.take(count),
+            numbers: self.numbers.take(count),
+            signs: self.signs.take(count),
+        }
     }
 }
 
@@ -214,22 +298,6 @@ fn encode<'a>(coder: &Coder, codes: &mut [u8], threads: usize, vector: &(dyn Fn(
                     let numbers = &mut numbers[at * apart..(at + 1) * apart];
                     coder.encode(vector(thread * share + at), row, numbers);
                 }
-            });
-        }
-    });
-}
-
-/// Fills rows of `each` bytes with several threads.
-fn fill(bytes: &mut [u8], each: usize, threads: usize, write: &(dyn Fn(usize, &mut [u8]) + Sync)) {
-    if bytes.is_empty() {
-        return;
-    }
-    let rows = bytes.len() / each;
-    let share = rows.div_ceil(threads.max(1));
-    std::thread::scope(|scope| {
-        for (thread, part) in bytes.chunks_mut(share * each).enumerate() {
-            scope.spawn(move || {
-                part.chunks_exact_mut(each).enumerate().for_each(|(at, row)| write(thread * share + at, row));
             });
         }
     });

@@ -11,9 +11,8 @@ use crate::migrate::MigrateArgs;
 use crate::step::Step;
 use reprise_research::terminal::say;
 use reprise_server::catalog::{self, Catalog};
-use reprise_server::config::EngineArgs;
+use reprise_server::config::{EngineArgs, IndexArgs};
 use reprise_server::storage::Storage;
-use reprise_server::vectors::builtin::Codes;
 use reprise_server::verify::{self, Fault, Library};
 
 /// Arguments of `reprise verify`.
@@ -27,14 +26,13 @@ pub(crate) struct VerifyArgs {
     /// build a faulty index anew; the built-in one needs the server to be stopped
     #[arg(long)]
     fix: bool,
-    /// Number format of an index that is built anew, for comparisons during a search: int4, int8, f16 or f32
-    #[arg(long, env = "REPRISE_INDEX_CODES", default_value = "int4")]
-    index_codes: Codes,
+    #[command(flatten)]
+    index: IndexArgs,
 }
 
 /// Prints all faults; fails if there are any.
 pub(crate) async fn run(args: VerifyArgs) -> anyhow::Result<()> {
-    let VerifyArgs { at, engine, fix, index_codes } = args;
+    let VerifyArgs { at, engine, fix, index } = args;
     let catalog = catalog::open_existing(&at.database.url()).await?;
     let storage = Storage::open(&at.database.data_dir)?;
     let step = Step::begin("verifying", "files")?;
@@ -48,7 +46,7 @@ pub(crate) async fn run(args: VerifyArgs) -> anyhow::Result<()> {
     let of_index = faults_of_index(engine_settings(&at, &engine), &catalog).await?;
     let mut done = if fix { verify::fix(&library, &faults).await? } else { Vec::new() };
     if fix && !of_index.is_empty() {
-        done.extend(mended_index(&at, &engine, &catalog, index_codes).await?);
+        done.extend(mended_index(&at, &engine, &catalog, index).await?);
     }
     catalog.close().await;
     let number = faults.len() + of_index.len();
@@ -72,8 +70,8 @@ async fn mended_index(
     at: &MigrateArgs,
     engine: &EngineArgs,
     catalog: &Arc<Catalog>,
-    codes: Codes,
+    args: IndexArgs,
 ) -> anyhow::Result<Option<String>> {
-    let mended = index::mend(at, engine, catalog, codes).await.context("building the index anew")?;
+    let mended = index::mend(at, engine, catalog, args).await.context("building the index anew")?;
     Ok(mended.map(|seq| format!("built the index anew, up to change {seq}")))
 }

@@ -11,9 +11,9 @@ use super::{engine_settings, name_of};
 use crate::migrate::MigrateArgs;
 use reprise_research::terminal::say;
 use reprise_server::catalog::{self, Catalog, SpaceRow};
-use reprise_server::config::EngineArgs;
+use reprise_server::config::{EngineArgs, IndexArgs};
 use reprise_server::terms::SpaceInfo;
-use reprise_server::vectors::builtin::{self, Codes, Rebuilt, Settings, Step};
+use reprise_server::vectors::builtin::{self, Rebuilt, Settings, Step};
 use reprise_server::vectors::{
     CollectionStatus, EngineKind, EngineSettings, EngineStatus, Progress, Vectors,
 };
@@ -28,14 +28,13 @@ pub(crate) struct RebuildArgs {
     /// Fill this engine instead, while servers go on with theirs; goes on where an earlier call was cut off
     #[arg(long, value_enum, value_name = "ENGINE")]
     to: Option<EngineKind>,
-    /// Number format for comparisons during a search: int4, int8, f16 or f32; of the built-in index
-    #[arg(long, env = "REPRISE_INDEX_CODES", default_value = "int4")]
-    index_codes: Codes,
+    #[command(flatten)]
+    index: IndexArgs,
 }
 
 /// Fills the engine and prints its sizes.
 pub(crate) async fn run(args: RebuildArgs) -> anyhow::Result<()> {
-    let RebuildArgs { at, mut engine, to, index_codes } = args;
+    let RebuildArgs { at, mut engine, to, index } = args;
     engine.index_engine = to.unwrap_or(engine.index_engine);
     let settings = engine_settings(&at, &engine);
     // A server would go on with its own index, and write it over the new one.
@@ -46,7 +45,7 @@ pub(crate) async fn run(args: RebuildArgs) -> anyhow::Result<()> {
     let catalog = catalog::open(&settings.catalog_url).await?;
     let spaces = catalog.spaces().await?;
     match settings.kind {
-        EngineKind::Builtin => snapshot(&at, settings, &catalog, index_codes).await?,
+        EngineKind::Builtin => snapshot(&at, settings, &catalog, index).await?,
         EngineKind::HnswRs => {
             bail!("hnsw_rs keeps its index only in memory: each start of a server builds it")
         }
@@ -65,13 +64,13 @@ pub(crate) async fn mend(
     at: &MigrateArgs,
     engine: &EngineArgs,
     catalog: &Arc<Catalog>,
-    codes: Codes,
+    index: IndexArgs,
 ) -> anyhow::Result<Option<i64>> {
     let settings = engine_settings(at, engine);
     let done = match settings.kind {
         EngineKind::Builtin => {
             let _hold = catalog::hold(&settings.catalog_url, "`reprise verify --fix`")?;
-            snapshot(at, settings, catalog, codes).await?
+            snapshot(at, settings, catalog, index).await?
         }
         EngineKind::HnswRs => return Ok(None),
         _ => shared(at, settings, catalog, true).await?,
@@ -84,12 +83,12 @@ async fn snapshot(
     at: &MigrateArgs,
     settings: EngineSettings,
     catalog: &Arc<Catalog>,
-    codes: Codes,
+    index: IndexArgs,
 ) -> anyhow::Result<Done> {
     let expected: Vec<SpaceInfo> = catalog.spaces().await?.iter().map(SpaceRow::expectation).collect();
     // No server runs meanwhile, so the build takes all cores.
     let build_threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let builtin = Settings { codes, build_threads, ..settings.builtin };
+    let builtin = Settings { build_threads, ..index.settings() };
     let bar = progress(at.json)?;
     let shown = bar.clone();
     let report = Arc::new(move |step| show(&shown, step));
