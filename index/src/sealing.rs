@@ -128,7 +128,7 @@ impl SegmentSet {
         let codes =
             self.home.budget.choose(self.settings.codes, |codes| Demand { bytes: bytes(codes), freed });
         let making = Making { codes, threads, freed, report: &report };
-        link(source, self.dimension, making).map(Made::Segment)
+        link(source, self.dimension, making).map(|linked| Made::Segment(Box::new(linked)))
     }
 
     /// Snapshots of the picked parts; a growing part is frozen.
@@ -147,7 +147,7 @@ impl SegmentSet {
         let changing = self.home.change();
         let mut part = match made {
             Made::Rows(part) => part,
-            Made::Segment(linked) => Part::sealed(self.home.store(linked)?),
+            Made::Segment(linked) => Part::sealed(self.home.store(*linked)?),
         };
         let writer = self.writer.lock();
         let gone = self.removed_since(picked);
@@ -323,7 +323,7 @@ impl Drop for Claim<'_> {
 enum Made<'a> {
     /// Too few for a segment.
     Rows(Part),
-    Segment(Linked<'a, Picked>),
+    Segment(Box<Linked<'a, Picked>>),
 }
 
 /// The live rows of the picked parts.
