@@ -23,7 +23,7 @@ pub(crate) struct Taken {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Demand {
     pub(crate) bytes: u64,
-    /// Bytes that the segments give back which it replaces.
+    /// Bytes that the replaced segments give back.
     pub(crate) freed: u64,
 }
 

@@ -400,7 +400,7 @@ impl Index {
         self.collection(at).map_or(0, |held| held.view().parts.iter().map(part::Part::bytes).sum())
     }
 
-    /// Bytes of memory that links and codes of all segments take, without those that are mapped.
+    /// Bytes of process memory that the links and codes of all segments take. Mapped ones are not counted.
     pub fn memory(&self) -> u64 {
         self.home.budget.taken()
     }

@@ -242,11 +242,11 @@ fn open_core(
     let taken = budget.try_take(Demand { bytes: layout.core_bytes() as u64, freed: 0 });
     let pages = match taken {
         Some(_) => read_core(file, layout.core_bytes(), sums)?,
-        None => map_core(file, layout)?,
+        None => {
+            verify_core(file, layout.core_bytes(), sums)?;
+            map_core(file, layout)?
+        }
     };
-    if taken.is_none() && !checksums(&pages).eq(sums.iter().copied()) {
-        return Err(damaged("the checksum of a block is another"));
-    }
     Ok(Core { pages, taken })
 }
 
@@ -254,12 +254,24 @@ fn read_core(file: &mut File, length: usize, sums: &[u32]) -> Result<Pages, Segm
     let mut core = Pages::zeroed(length)?;
     file.seek(SeekFrom::Start(PAGE as u64))?;
     for (block, sum) in core.bytes_mut().chunks_mut(BLOCK).zip(sums) {
-        file.read_exact(block)?;
-        if crc32fast::hash(block) != *sum {
-            return Err(damaged("the checksum of a block is another"));
-        }
+        read_block(file, block, *sum)?;
     }
     Ok(core)
+}
+
+/// Reads the core in order. Through a mapping the system would read it page by page.
+fn verify_core(file: &mut File, length: usize, sums: &[u32]) -> Result<(), SegmentError> {
+    let mut buffer = vec![0; BLOCK];
+    file.seek(SeekFrom::Start(PAGE as u64))?;
+    for (from, sum) in (0..length).step_by(BLOCK).zip(sums) {
+        read_block(file, &mut buffer[..BLOCK.min(length - from)], *sum)?;
+    }
+    Ok(())
+}
+
+fn read_block(file: &mut File, block: &mut [u8], sum: u32) -> Result<(), SegmentError> {
+    file.read_exact(block)?;
+    if crc32fast::hash(block) == sum { Ok(()) } else { Err(damaged("the checksum of a block is another")) }
 }
 
 fn damaged(reason: impl Into<Box<dyn Error + Send + Sync>>) -> SegmentError {

@@ -37,7 +37,7 @@ pub(crate) trait Source: Sync {
 pub(crate) struct Making<'a> {
     pub(crate) codes: Codes,
     pub(crate) threads: usize,
-    /// Bytes of the budget that the segments give back which it replaces.
+    /// Bytes of the budget that the replaced segments give back.
     pub(crate) freed: u64,
     /// Receives the number of linked rows.
     pub(crate) report: &'a (dyn Fn(usize) + Sync),
@@ -55,7 +55,7 @@ pub(crate) struct Linked<'a, S> {
     freed: u64,
 }
 
-/// Bytes of links and codes of so many rows, but for what twins add.
+/// The bytes that the core of `rows` rows takes without twins.
 pub(crate) fn core_bytes(codes: Codes, dimension: usize, rows: usize) -> u64 {
     Layout::new(codes, dimension, rows, 0).core_bytes() as u64
 }

@@ -77,10 +77,19 @@ fn check(result: Result<Loaded, SnapshotError>, expected: &str) {
     assert!(message.contains(expected), "the reason was: {message}");
 }
 
-/// Checks that a damaged snapshot returns no wrong vector or score, and that every missing key is reported.
+/// Checks that a damaged snapshot returns no wrong vector or score, and that every missing key is reported, with links and
+/// codes in memory and mapped.
 #[track_caller]
 fn check_damaged(folder: &Path, what: &str) {
-    let Ok(loaded) = load(folder) else { return };
+    for memory in [None, Some(0)] {
+        if let Ok(loaded) = Index::load(folder, &spaces(), Settings { memory, ..SMALL }) {
+            check_loaded(loaded, what);
+        }
+    }
+}
+
+#[track_caller]
+fn check_loaded(loaded: Loaded, what: &str) {
     let index = loaded.index;
     let before = index.search(AT, &vector_of(3), 200, &Filter::default(), Mode::Auto).unwrap();
     let unreadable: Vec<u64> = index.verify().into_iter().flat_map(|(_, keys)| keys).collect();
