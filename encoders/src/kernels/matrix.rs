@@ -119,13 +119,40 @@ impl Target {
     }
 }
 
+/// Values of a cache line.
+const LINE_VALUES: usize = 16;
+
+/// A new matrix, row after row, from the start of a cache line on: where rows are whole lines, no store then touches two.
+#[derive(Debug)]
+pub(super) struct Filled {
+    /// Padding, the matrix, padding.
+    pub(super) values: Vec<f32>,
+    /// The index of the matrix's first value.
+    pub(super) first: usize,
+}
+
+impl Filled {
+    /// A matrix of (rows, columns). `write` must write all of it.
+    pub(super) fn new(rows: usize, columns: usize, write: impl FnOnce(Target)) -> Self {
+        let (count, padding) = (rows * columns, LINE_VALUES - 1);
+        let mut values = Vec::with_capacity(count + padding);
+        let room = &mut values.spare_capacity_mut()[..count + padding];
+        let first = room.as_ptr().align_offset(LINE_VALUES * size_of::<f32>()).min(padding);
+        let (before, rest) = room.split_at_mut(first);
+        let (matrix, after) = rest.split_at_mut(count);
+        before.iter_mut().chain(after).for_each(|value| _ = value.write(0.0));
+        write(Target::new(matrix, rows, columns, columns));
+        // SAFETY: the capacity suffices; the padding is written, and `write` has written the matrix.
+        unsafe { values.set_len(count + padding) };
+        Filled { values, first }
+    }
+}
+
 /// A new matrix of (rows, columns), row after row. `write` must write all of it.
+#[cfg(test)]
 pub(super) fn filled(rows: usize, columns: usize, write: impl FnOnce(Target)) -> Vec<f32> {
-    let mut values = Vec::with_capacity(rows * columns);
-    write(Target::new(&mut values.spare_capacity_mut()[..rows * columns], rows, columns, columns));
-    // SAFETY: the capacity suffices, and `write` has written all values.
-    unsafe { values.set_len(rows * columns) };
-    values
+    let Filled { values, first } = Filled::new(rows, columns, write);
+    values[first..][..rows * columns].to_vec()
 }
 
 /// A matrix of (depth, columns) in panels of [`PANEL`] columns. Panel follows panel; in a panel, row follows row. The
@@ -186,5 +213,25 @@ impl Panels {
     /// A row of a panel.
     pub(super) fn row_mut(&mut self, panel: usize, row: usize) -> &mut [f32] {
         &mut self.values.values_mut()[(panel * self.depth + row) * PANEL..][..PANEL]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_matrix_begins_a_cache_line() {
+        for (rows, columns) in [(0, 5), (1, 1), (3, 7), (50, 768)] {
+            let Filled { values, first } = Filled::new(rows, columns, |target| {
+                for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
+                    // SAFETY: the matrix has this value.
+                    unsafe { target.at(row, column).write((row * columns + column) as f32) };
+                }
+            });
+            assert_eq!(values[first..].as_ptr() as usize % 64, 0, "{rows}, {columns}");
+            let expected: Vec<f32> = (0..rows * columns).map(|at| at as f32).collect();
+            assert_eq!(values[first..][..rows * columns], expected);
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! The kernels as operations on candle tensors.
 
+use std::cell::Cell;
+
 use candle_core::{
     CpuStorage, CustomOp1, CustomOp2, Layout, Result, Shape, Tensor, bail, utils::get_num_threads,
 };
@@ -8,7 +10,7 @@ use rayon::prelude::*;
 use super::attention::{AttentionMask, Heads, RotaryAngles, attend};
 use super::finish::Finish;
 use super::int8::{self, BytePanels};
-use super::matrix::{Panels, Rows, filled};
+use super::matrix::{Filled, Panels, Rows, Target};
 use super::norm::{Input, Norm, normalise};
 use super::pairs::PairPanels;
 use super::{Activation, Cores, Processor, bf16, blocking, float, thirds};
@@ -102,13 +104,42 @@ impl PackedLinear {
         activation: Option<Activation>,
         beside: Beside<'_>,
     ) -> Result<Tensor> {
-        let op = |multiplies| Product { linear: self, norm, activation, multiplies };
-        match beside {
-            Beside::Nothing => rows.apply_op1_no_bwd(&op(false)),
-            Beside::Added(residual) => rows.apply_op2_no_bwd(residual, &op(false)),
-            Beside::Multiplied(factor) => rows.apply_op2_no_bwd(factor, &op(true)),
-        }
+        let multiplies = matches!(beside, Beside::Multiplied(_));
+        let op = Product { linear: self, norm, activation, multiplies, place: Cell::default() };
+        let result = match beside {
+            Beside::Nothing => rows.apply_op1_no_bwd(&op)?,
+            Beside::Added(beside) | Beside::Multiplied(beside) => rows.apply_op2_no_bwd(beside, &op)?,
+        };
+        op.place.get().of(&result)
     }
+}
+
+/// Where a matrix lies in an operation's result, which has padding.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    /// The index of the first value.
+    first: usize,
+    rows: usize,
+    columns: usize,
+}
+
+impl Place {
+    /// The matrix in `result`, without a copy.
+    fn of(self, result: &Tensor) -> Result<Tensor> {
+        result.narrow(0, self.first, self.rows * self.columns)?.reshape((self.rows, self.columns))
+    }
+}
+
+/// A new matrix as an operation's result; sets its place.
+fn filled(
+    place: &Cell<Place>,
+    (rows, columns): (usize, usize),
+    write: impl FnOnce(Target),
+) -> (CpuStorage, Shape) {
+    let Filled { values, first } = Filled::new(rows, columns, write);
+    place.set(Place { first, rows, columns });
+    let shape = Shape::from(values.len());
+    (CpuStorage::F32(values), shape)
 }
 
 /// The second operand of a layer, element by element.
@@ -125,6 +156,8 @@ struct Product<'a> {
     activation: Option<Activation>,
     /// Whether the second operand is multiplied instead of added.
     multiplies: bool,
+    /// Of the result, once there is one.
+    place: Cell<Place>,
 }
 
 impl Product<'_> {
@@ -139,15 +172,14 @@ impl Product<'_> {
             Finish { bias: self.linear.bias.as_deref(), activation: self.activation, factor, residual };
         let from = Input::new(Rows::new(values, rows, inputs, inputs), self.norm);
         let cores = Cores { processor: self.linear.processor, threads: get_num_threads() };
-        let result = filled(rows, outputs, |to| match &self.linear.weight {
+        Ok(filled(&self.place, (rows, outputs), |to| match &self.linear.weight {
             Weight::Float(panels) if thirds::pays(cores, rows) => {
                 thirds::multiply(cores, from, panels, to, finish);
             }
             Weight::Float(panels) => float::multiply(cores, from, panels, to, finish),
             Weight::Bf16(panels) => bf16::multiply(cores, from, panels, to, finish),
             Weight::Bytes(panels) => int8::multiply(cores, from, panels, to, finish),
-        });
-        Ok((CpuStorage::F32(result), Shape::from((rows, outputs))))
+        }))
     }
 }
 
@@ -204,18 +236,26 @@ impl Attention<'_> {
     /// # Errors
     /// Other types, shapes or devices.
     pub(crate) fn of(&self, packed: &Tensor) -> Result<Tensor> {
-        packed.apply_op1_no_bwd(self)
+        let op = AttentionOf { attention: self, place: Cell::default() };
+        let result = packed.apply_op1_no_bwd(&op)?;
+        op.place.get().of(&result)
     }
 }
 
-impl CustomOp1 for Attention<'_> {
+struct AttentionOf<'a> {
+    attention: &'a Attention<'a>,
+    /// Of the result, once there is one.
+    place: Cell<Place>,
+}
+
+impl CustomOp1 for AttentionOf<'_> {
     fn name(&self) -> &'static str {
         "packed attention"
     }
 
     fn cpu_fwd(&self, packed: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         let (rows, across) = layout.shape().dims2()?;
-        let Attention { processor, tokens, heads, kv_heads, mask, angles, scale, is_bf16 } = *self;
+        let Attention { processor, tokens, heads, kv_heads, mask, angles, scale, is_bf16 } = *self.attention;
         let parts = heads + 2 * kv_heads;
         if tokens == 0 || rows % tokens != 0 || across == 0 || across % parts != 0 {
             bail!("{rows} rows of {across} values are not {heads} heads of sequences of {tokens} tokens");
@@ -232,8 +272,7 @@ impl CustomOp1 for Attention<'_> {
         }
         let shape = Heads { batch, tokens, heads, kv_heads, size, mask, angles, scale, is_bf16 };
         let (packed, cores) = (values(packed, layout)?, Cores { processor, threads: get_num_threads() });
-        let result = filled(rows, heads * size, |target| attend(cores, packed, target, shape));
-        Ok((CpuStorage::F32(result), Shape::from((rows, heads * size))))
+        Ok(filled(&self.place, (rows, heads * size), |target| attend(cores, packed, target, shape)))
     }
 }
 
@@ -263,13 +302,17 @@ impl Norm {
     /// # Errors
     /// Other types, shapes or devices.
     pub(crate) fn forward(&self, processor: Processor, x: &Tensor) -> Result<Tensor> {
-        x.apply_op1_no_bwd(&Normalisation { processor, norm: self })
+        let op = Normalisation { processor, norm: self, place: Cell::default() };
+        let result = x.apply_op1_no_bwd(&op)?;
+        op.place.get().of(&result)?.reshape(x.shape())
     }
 }
 
 struct Normalisation<'a> {
     processor: Processor,
     norm: &'a Norm,
+    /// Of the result, once there is one.
+    place: Cell<Place>,
 }
 
 impl CustomOp1 for Normalisation<'_> {
@@ -285,14 +328,14 @@ impl CustomOp1 for Normalisation<'_> {
         let shape = (x.len() / width, width);
         let rows = Rows::new(x, shape.0, shape.1, width);
         let pieces = blocking::even(shape.0, shape.0.div_ceil(ROWS_AT_ONCE));
-        let result = filled(shape.0, shape.1, |target| {
-            let some = |(first, last)| normalise(self.processor, rows, self.norm, target, first..last);
+        let Normalisation { processor, norm, ref place } = *self;
+        Ok(filled(place, shape, |target| {
+            let some = |(first, last)| normalise(processor, rows, norm, target, first..last);
             match get_num_threads() {
                 0 | 1 => some((0, shape.0)),
                 _ => pieces.into_par_iter().for_each(some),
             }
-        });
-        Ok((CpuStorage::F32(result), layout.shape().clone()))
+        }))
     }
 }
 
