@@ -15,7 +15,7 @@ pub(super) const STEP: usize = 16;
 /// Bytes of a register's row.
 const REGISTER_ROW: usize = 64;
 /// Bytes of a panel's line: a word for each column.
-const LINE_BYTES: usize = PANEL * 4;
+pub(super) const LINE_BYTES: usize = PANEL * 4;
 /// Bytes from one cache line to the next.
 const CACHE_LINE: usize = 64;
 
@@ -81,14 +81,12 @@ pub(super) enum Word {
     Pair,
     /// Steps of pairs of the numbers' upper thirds, each followed by one of middle and one of lower thirds. Sums are f32.
     Thirds,
-    /// Four bytes, of rows without and of panels with a sign. Sums are i32.
-    Bytes,
 }
 
 /// A few rows and the part of a panel that multiplies them.
 #[derive(Clone, Copy)]
 pub(super) struct Factors<'a> {
-    /// Rows of whole steps. What they have beyond the panel is zero, or a number where words are bytes.
+    /// Rows of whole steps. What they have beyond the panel is zero.
     pub(super) rows: *const u8,
     /// Bytes from one row to the next.
     pub(super) stride: usize,
@@ -133,8 +131,6 @@ impl Factors<'_> {
                 (Word::Pair, false) => x86::pairs_of_16_rows(run),
                 (Word::Thirds, true) => x86::thirds_of_32_rows(run),
                 (Word::Thirds, false) => x86::thirds_of_16_rows(run),
-                (Word::Bytes, true) => x86::bytes_of_32_rows(run),
-                (Word::Bytes, false) => x86::bytes_of_16_rows(run),
             }
         }
     }
@@ -185,7 +181,7 @@ mod x86 {
             })+
         };
     }
-    absent!(pairs_of_32_rows pairs_of_16_rows thirds_of_32_rows thirds_of_16_rows bytes_of_32_rows bytes_of_16_rows);
+    absent!(pairs_of_32_rows pairs_of_16_rows thirds_of_32_rows thirds_of_16_rows);
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -439,8 +435,6 @@ mod x86 {
 
     kernel!(pairs_of_32_rows, row 64, panel 2048, step_of_32_rows!("tdpbf16ps"), store_32_rows!());
     kernel!(pairs_of_16_rows, row 64, panel 2048, step_of_16_rows!("tdpbf16ps"), store_16_rows!());
-    kernel!(bytes_of_32_rows, row 64, panel 2048, step_of_32_rows!("tdpbusd"), store_32_rows!());
-    kernel!(bytes_of_16_rows, row 64, panel 2048, step_of_16_rows!("tdpbusd"), store_16_rows!());
     kernel!(thirds_of_32_rows, row 192, panel 6144, thirds_of_32_rows!(), store_32_rows!());
     kernel!(thirds_of_16_rows, row 192, panel 6144, thirds_of_16_rows!(), store_16_rows!());
 }
@@ -484,24 +478,6 @@ mod tests {
         (at as u32).wrapping_mul(0x9e37_79b9).rotate_left(13).wrapping_mul(0x85eb_ca6b)
     }
 
-    /// TDPBUSD as Intel's manual has it: four bytes without a sign by four with one, summed in 32 bits.
-    #[track_caller]
-    fn check_bytes(count: usize, lines: usize) {
-        let rows: Vec<u32> = (0..ROWS * STRIDE).map(mixed).collect();
-        let panel: Vec<u32> = (0..lines * PANEL).map(|at| mixed(at + 12_345)).collect();
-        let Some(got) = run(Word::Bytes, &rows, &panel, count) else { return };
-        for (row, sums) in got.iter().enumerate() {
-            for (column, got) in sums.iter().enumerate() {
-                let word = |line: usize| -> i32 {
-                    let (a, b) = (rows[row * STRIDE + line], panel[line * PANEL + column]);
-                    let products = a.to_le_bytes().into_iter().zip(b.to_le_bytes());
-                    products.map(|(a, b)| i32::from(a) * i32::from(b.cast_signed())).sum()
-                };
-                assert_eq!(got.cast_signed(), (0..lines).map(word).sum::<i32>(), "{row}, {column}");
-            }
-        }
-    }
-
     /// TDPBF16PS: two bf16 numbers by two, summed in f32, whose rounding is left open here.
     #[track_caller]
     fn check_pairs(count: usize, lines: usize) {
@@ -530,7 +506,6 @@ mod tests {
     fn tiles_are_multiplied_as_the_manual_says() {
         for count in [1, 15, 16, 17, 32] {
             for lines in [1, 15, 16, 17, 32, 50] {
-                check_bytes(count, lines);
                 check_pairs(count, lines);
             }
         }

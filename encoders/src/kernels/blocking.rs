@@ -68,6 +68,15 @@ impl<'a> Ahead<'a> {
         (self.0.as_ptr(), self.0.len().div_ceil(LINE))
     }
 
+    /// Prefetches the lines of one of several steps.
+    #[inline(always)]
+    pub(super) fn fetch_share<L: Lanes>(self, step: usize, steps: usize) {
+        let (first, lines) = self.lines();
+        for line in lines * step / steps..lines * (step + 1) / steps {
+            L::prefetch_far(first.wrapping_add(line * LINE));
+        }
+    }
+
     /// Prefetches the next two lines, while any remain.
     #[inline(always)]
     pub(super) fn fetch<L: Lanes>(self, step: usize) {

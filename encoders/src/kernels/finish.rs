@@ -29,6 +29,13 @@ pub(super) struct TilePosition {
     pub(super) is_last: bool,
 }
 
+impl TilePosition {
+    /// A tile whose sums have all depth blocks.
+    pub(super) fn whole(row: usize, rows: usize, panel: usize) -> Self {
+        TilePosition { row, rows, panel, is_first: true, is_last: true }
+    }
+}
+
 /// A tile of sums: a few rows of one panel's columns.
 pub(super) trait Sums {
     /// Loads one register of sums from a row, starting at `column` of the tile.
@@ -63,20 +70,42 @@ impl Finish<'_> {
     #[inline(always)]
     pub(super) unsafe fn store<L: Lanes>(&self, sums: &impl Sums, target: Target, place: TilePosition) {
         // SAFETY: as the caller promises.
+        unsafe { self.store_rows::<L>(sums, target, place, 0..place.rows) }
+    }
+
+    /// As [`Finish::store`], for some rows of the tile.
+    ///
+    /// # Safety
+    /// As [`Finish::store`].
+    #[inline(always)]
+    pub(super) unsafe fn store_rows<L: Lanes>(
+        &self,
+        sums: &impl Sums,
+        target: Target,
+        place: TilePosition,
+        rows: Range<usize>,
+    ) {
+        // SAFETY: as the caller promises.
         unsafe {
             match self.activation.filter(|_| place.is_last) {
-                None => self.store_as::<L, Unchanged>(sums, target, place),
-                Some(Activation::QuickGelu) => self.store_as::<L, QuickGelu>(sums, target, place),
-                Some(Activation::Gelu) => self.store_as::<L, Gelu>(sums, target, place),
-                Some(Activation::GeluNew) => self.store_as::<L, GeluNew>(sums, target, place),
-                Some(Activation::Relu) => self.store_as::<L, Relu>(sums, target, place),
-                Some(Activation::Silu) => self.store_as::<L, Silu>(sums, target, place),
+                None => self.store_as::<L, Unchanged>(sums, target, place, rows),
+                Some(Activation::QuickGelu) => self.store_as::<L, QuickGelu>(sums, target, place, rows),
+                Some(Activation::Gelu) => self.store_as::<L, Gelu>(sums, target, place, rows),
+                Some(Activation::GeluNew) => self.store_as::<L, GeluNew>(sums, target, place, rows),
+                Some(Activation::Relu) => self.store_as::<L, Relu>(sums, target, place, rows),
+                Some(Activation::Silu) => self.store_as::<L, Silu>(sums, target, place, rows),
             }
         }
     }
 
     #[inline(always)]
-    unsafe fn store_as<L: Lanes, A: OfValues>(&self, sums: &impl Sums, target: Target, place: TilePosition) {
+    unsafe fn store_as<L: Lanes, A: OfValues>(
+        &self,
+        sums: &impl Sums,
+        target: Target,
+        place: TilePosition,
+        rows: Range<usize>,
+    ) {
         for from in (0..PANEL).step_by(L::COUNT) {
             let column = place.panel * PANEL + from;
             // SAFETY: as the caller promises; these columns exist.
@@ -84,9 +113,9 @@ impl Finish<'_> {
                 match target.columns.saturating_sub(column) {
                     0 => break,
                     count if count < L::COUNT => {
-                        self.column::<L, A, false>(sums, target, place, from..from + count)
+                        self.column::<L, A, false>(sums, target, place, rows.clone(), from..from + count)
                     }
-                    _ => self.column::<L, A, true>(sums, target, place, from..from + L::COUNT),
+                    _ => self.column::<L, A, true>(sums, target, place, rows.clone(), from..from + L::COUNT),
                 }
             }
         }
@@ -99,6 +128,7 @@ impl Finish<'_> {
         sums: &impl Sums,
         target: Target,
         place: TilePosition,
+        rows: Range<usize>,
         columns: Range<usize>,
     ) {
         let (from, count) = (columns.start, columns.len());
@@ -113,7 +143,7 @@ impl Finish<'_> {
                 Some(bias) => load::<L, WHOLE>(&bias[column..][..count]),
                 None => L::splat(0.0),
             };
-            for row in 0..place.rows {
+            for row in rows {
                 let to = target.at(place.row + row, column);
                 let mut sum = sums.load::<L>(row, from);
                 if !place.is_first {

@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use super::Cores;
 use super::amx::{self, Registers};
 use super::blocking::{self, Ahead, Blocks, Piece};
+use super::byte_tiles::{self, Meanwhile};
 use super::elementwise::{Moments, range_with_zero};
 use super::finish::{Finish, Sums, TilePosition};
 use super::float::TILE;
@@ -71,6 +72,31 @@ impl BytePanels {
 
     fn count(&self) -> usize {
         self.columns.div_ceil(PANEL)
+    }
+
+    /// The bytes of the panel after `panel`, if the part has it.
+    fn after(&self, panel: usize, part: Piece) -> &[i8] {
+        if panel + 1 < part.panels.1 { self.panel(panel + 1) } else { &[] }
+    }
+
+    /// The groups of a panel as words.
+    fn words(&self, panel: usize) -> &[u32] {
+        let bytes = self.panel(panel);
+        // SAFETY: panels are aligned to cache lines, and any bytes are words.
+        unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / GROUP) }
+    }
+
+    /// Sums of a panel and of rows that have these `readings`.
+    #[inline(always)]
+    fn tile<'a>(
+        &'a self,
+        sums: &'a byte_tiles::Sums,
+        readings: &'a [Reading],
+        panel: usize,
+    ) -> TileOfBytes<'a> {
+        let column = panel * PANEL;
+        let (scales, totals) = (&self.scales[column..], &self.totals[column..][..PANEL]);
+        TileOfBytes { sums, readings, scales, totals }
     }
 
     /// The bytes of a panel.
@@ -161,53 +187,113 @@ impl Work for PartOf<'_> {
 
     #[inline(always)]
     unsafe fn run<L: Lanes>(self) {
-        let PartOf { product: Product { input, panels, target, finish, has_amx }, part, block } = self;
-        let (first, last) = part.rows;
-        let across = amx::stride(panels.depth);
-        let tiles = match has_amx {
-            true => amx::tiles(last - first),
-            false => blocking::even(last - first, (last - first).div_ceil(TILE)),
-        };
-        let mut sums = [[0; PANEL]; amx::ROWS];
+        let PartOf { product, part, block } = self;
+        let across = amx::stride(product.panels.depth);
+        let copies = (part.rows.0..part.rows.1).zip(block.bytes.values_mut().chunks_exact_mut(across));
         // SAFETY: the processor has the instructions of `L`, as the caller promises, and VNNI, which `multiply`
         // checked. The block has `across` bytes for each row of a tile; one byte per row of the panel is filled. The
         // caller of `multiply` holds the target, and no other part has these rows and panels.
         unsafe {
-            let registers = has_amx.then(|| Registers::configure());
-            let copies = (first..last).zip(block.bytes.values_mut().chunks_exact_mut(across));
             for ((row, bytes), reading) in copies.zip(&mut block.readings) {
-                *reading = read::<L>(input, row, &mut block.row, bytes);
+                *reading = read::<L>(&product.input, row, &mut block.row, bytes);
             }
-            for panel in part.panels.0..part.panels.1 {
-                let next = if panel + 1 < part.panels.1 { panels.panel(panel + 1) } else { &[] };
-                for (tile, (top, bottom)) in tiles.iter().enumerate() {
-                    let place = TilePosition {
-                        row: first + top,
-                        rows: bottom - top,
-                        panel,
-                        is_first: true,
-                        is_last: true,
-                    };
-                    finish.prefetch::<L>(*target, place);
-                    let factors = Factors {
-                        rows: block.bytes.values()[top * across..].as_ptr(),
-                        stride: across,
-                        readings: &block.readings[*top..*bottom],
-                        panel: panels.panel(panel),
-                        totals: &panels.totals[panel * PANEL..][..PANEL],
-                        into: &mut sums,
-                        ahead: Ahead::share(next, tile, tiles.len()),
-                    };
-                    match &registers {
-                        Some(registers) => factors.multiply_in(registers),
-                        None => factors.multiply(),
-                    }
-                    let scales = &panels.scales[panel * PANEL..];
-                    let sums = TileOfBytes { sums: &sums, readings: &block.readings[*top..*bottom], scales };
-                    finish.store::<L>(&sums, *target, place);
+            match product.has_amx {
+                true => product.multiply_in_tiles::<L>(part, block),
+                false => product.multiply::<L>(part, block),
+            }
+        }
+    }
+}
+
+impl Product<'_> {
+    /// Multiplies the rows of a part, which the block holds.
+    ///
+    /// # Safety
+    /// The processor has the instructions of `L` and VNNI. Nothing else writes the part's results.
+    #[inline(always)]
+    unsafe fn multiply<L: Lanes>(&self, part: Piece, block: &Block) {
+        let Product { panels, target, finish, .. } = self;
+        let (across, (first, last)) = (amx::stride(panels.depth), part.rows);
+        let tiles = blocking::even(last - first, (last - first).div_ceil(TILE));
+        let mut sums = [[0; PANEL]; amx::ROWS];
+        for panel in part.panels.0..part.panels.1 {
+            let next = panels.after(panel, part);
+            for (tile, (top, bottom)) in tiles.iter().enumerate() {
+                let place = TilePosition::whole(first + top, bottom - top, panel);
+                finish.prefetch::<L>(*target, place);
+                let factors = Factors {
+                    rows: block.bytes.values()[top * across..].as_ptr(),
+                    stride: across,
+                    panel: panels.panel(panel),
+                    into: &mut sums,
+                    ahead: Ahead::share(next, tile, tiles.len()),
+                };
+                // SAFETY: as the caller promises.
+                unsafe {
+                    factors.multiply(place.rows);
+                    finish.store::<L>(&panels.tile(&sums, &block.readings[*top..], panel), *target, place);
                 }
             }
         }
+    }
+
+    /// As [`Product::multiply`], in tile registers.
+    ///
+    /// # Safety
+    /// As [`Product::multiply`], and the processor has AMX.
+    #[inline(always)]
+    unsafe fn multiply_in_tiles<L: Lanes>(&self, part: Piece, block: &Block) {
+        let Product { panels, target, finish, .. } = self;
+        let (across, (first, last)) = (amx::stride(panels.depth), part.rows);
+        let tiles = amx::tiles(last - first);
+        let mut sums = Box::new([[[0; PANEL]; amx::ROWS]; 2]);
+        let [into, finished] = &mut *sums;
+        let (mut into, mut finished, mut before) = (into, finished, None);
+        // SAFETY: as the caller promises.
+        unsafe {
+            let registers = Registers::configure();
+            for panel in part.panels.0..part.panels.1 {
+                let next = panels.after(panel, part);
+                for (tile, (top, bottom)) in tiles.iter().enumerate() {
+                    let place = TilePosition::whole(first + top, bottom - top, panel);
+                    finish.prefetch::<L>(*target, place);
+                    let factors = byte_tiles::Factors {
+                        rows: block.bytes.values()[top * across..].as_ptr(),
+                        stride: across,
+                        panel: panels.words(panel),
+                        ahead: Ahead::share(next, tile, tiles.len()),
+                    };
+                    let mut finishing =
+                        Finishing { product: self, first, block, sums: finished, place: before };
+                    factors.multiply::<L>(&registers, place.rows, into, &mut finishing);
+                    (into, finished, before) = (finished, into, Some(place));
+                }
+            }
+            Finishing { product: self, first, block, sums: finished, place: before }.share::<L>(0, 1);
+        }
+    }
+}
+
+/// A tile on its way to the target.
+struct Finishing<'a> {
+    product: &'a Product<'a>,
+    /// The first row of the block.
+    first: usize,
+    block: &'a Block,
+    sums: &'a byte_tiles::Sums,
+    /// None before the first tile.
+    place: Option<TilePosition>,
+}
+
+impl Meanwhile for Finishing<'_> {
+    #[inline(always)]
+    unsafe fn share<L: Lanes>(&mut self, step: usize, steps: usize) {
+        let Finishing { product: Product { panels, target, finish, .. }, first, block, sums, place } = self;
+        let Some(place) = *place else { return };
+        let rows = place.rows * step / steps..place.rows * (step + 1) / steps;
+        let sums = panels.tile(sums, &block.readings[place.row - *first..], place.panel);
+        // SAFETY: as the caller promises; nothing else writes the tile's results.
+        unsafe { finish.store_rows::<L>(&sums, *target, place, rows) };
     }
 }
 
@@ -233,12 +319,14 @@ unsafe fn read<L: Lanes>(input: &Input<'_>, row: usize, copy: &mut [f32], bytes:
     }
 }
 
-/// Integer sums of a tile, with the scales of its rows and columns.
+/// Integer sums of a tile, with the quantisation of its rows and columns.
 struct TileOfBytes<'a> {
-    sums: &'a [[i32; PANEL]; amx::ROWS],
+    sums: &'a byte_tiles::Sums,
     readings: &'a [Reading],
     /// The scales of the columns that exist.
     scales: &'a [f32],
+    /// The byte sums of the panel's columns.
+    totals: &'a [i32],
 }
 
 impl Sums for TileOfBytes<'_> {
@@ -252,8 +340,9 @@ impl Sums for TileOfBytes<'_> {
                 }
                 _ => L::load(self.scales[column..].as_ptr()),
             };
-            let sums = L::load_whole(self.sums[row][column..].as_ptr());
-            sums.times(scales).times(L::splat(self.readings[row].scale))
+            let Reading { scale, zero } = self.readings[row];
+            let (sums, totals) = (self.sums[row][column..].as_ptr(), self.totals[column..].as_ptr());
+            L::load_whole_less(sums, zero, totals).times(scales).times(L::splat(scale))
         }
     }
 }
@@ -264,46 +353,18 @@ struct Factors<'a> {
     rows: *const u8,
     /// Bytes from one row to the next.
     stride: usize,
-    /// The quantisation of each row.
-    readings: &'a [Reading],
     panel: &'a [i8],
-    /// The byte sums of the panel's columns.
-    totals: &'a [i32],
-    into: &'a mut [[i32; PANEL]; amx::ROWS],
+    into: &'a mut byte_tiles::Sums,
     ahead: Ahead<'a>,
-}
-
-impl Factors<'_> {
-    /// Multiplies the rows in tile registers.
-    ///
-    /// # Safety
-    /// As [`amx::Factors::multiply`]; the processor has AVX-512 F.
-    unsafe fn multiply_in(self, registers: &Registers) {
-        let Factors { rows, stride, readings, panel, totals, into, ahead } = self;
-        let words = panel.len() / GROUP;
-        // SAFETY: panels are aligned to cache lines, and any bytes are words.
-        let panel = unsafe { std::slice::from_raw_parts(panel.as_ptr().cast(), words) };
-        let sums = into.as_mut_ptr().cast();
-        let factors = amx::Factors { rows, stride, panel, into: sums, across: PANEL, ahead };
-        // SAFETY: as the caller promises.
-        unsafe {
-            factors.multiply(registers, amx::Word::Bytes, readings.len());
-            x86::without_zeros(&mut into[..readings.len()], readings, totals);
-        }
-    }
 }
 
 /// On other architectures there is no [`super::Processor`], so nothing calls these.
 #[cfg(not(target_arch = "x86_64"))]
 mod x86 {
-    use super::{Factors, PANEL, Reading};
-
-    pub(super) unsafe fn without_zeros(_: &mut [[i32; PANEL]], _: &[Reading], _: &[i32]) {
-        unreachable!("there is no Processor here")
-    }
+    use super::Factors;
 
     impl Factors<'_> {
-        pub(super) unsafe fn multiply(self) {
+        pub(super) unsafe fn multiply(self, _: usize) {
             unreachable!("there is no Processor here")
         }
     }
@@ -318,18 +379,18 @@ mod x86 {
     use std::arch::x86_64::*;
 
     use super::super::lanes::{Lanes, Sixteen};
-    use super::{Factors, GROUP, PANEL, Reading};
+    use super::{Factors, GROUP, PANEL};
 
     impl Factors<'_> {
-        /// Multiplies the rows of all readings, 1 to 14.
+        /// Multiplies `count` rows, 1 to 14.
         ///
         /// # Safety
         /// The processor has AVX-512 F and VNNI, and the rows exist.
         #[inline(always)]
-        pub(super) unsafe fn multiply(self) {
+        pub(super) unsafe fn multiply(self, count: usize) {
             macro_rules! by_rows {
                 ($($count:literal)+) => {
-                    match self.readings.len() {
+                    match count {
                         // SAFETY: as the caller promises.
                         $($count => unsafe { tile::<$count>(self) },)+
                         _ => unreachable!("a tile has as many rows as registers allow"),
@@ -343,14 +404,11 @@ mod x86 {
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512vnni")]
     unsafe fn tile<const ROWS: usize>(factors: Factors<'_>) {
-        let Factors { rows, stride, readings, panel, totals, into, ahead } = factors;
+        let Factors { rows, stride, panel, into, ahead } = factors;
         // All loops over rows have a length that is known here: only then the sums stay in registers.
-        let Some(readings) = readings.first_chunk::<ROWS>() else {
-            unreachable!("a tile has a row for each reading");
-        };
         let mut sums = [[_mm512_setzero_si512(); 2]; ROWS];
-        // SAFETY: there are 32 totals; a line has 128 bytes; every row has as many groups of four as the panel has
-        // lines; a row of sums has 32 values.
+        // SAFETY: a line has 128 bytes; every row has as many groups of four as the panel has lines; a row of sums has
+        // 32 values.
         unsafe {
             for (at, line) in panel.chunks_exact(PANEL * GROUP).enumerate() {
                 ahead.fetch::<Sixteen>(at);
@@ -363,35 +421,10 @@ mod x86 {
                     sums[1] = _mm512_dpbusd_epi32(sums[1], group, right);
                 }
             }
-            let left = _mm512_loadu_si512(totals.as_ptr().cast());
-            let right = _mm512_loadu_si512(totals.as_ptr().add(16).cast());
             for (row, sums) in sums.into_iter().enumerate() {
-                let zero = _mm512_set1_epi32(readings[row].zero);
                 let into = into[row].as_mut_ptr();
-                let [first, second] = sums;
-                let first = _mm512_sub_epi32(first, _mm512_mullo_epi32(zero, left));
-                let second = _mm512_sub_epi32(second, _mm512_mullo_epi32(zero, right));
-                _mm512_storeu_si512(into.cast(), first);
-                _mm512_storeu_si512(into.add(16).cast(), second);
-            }
-        }
-    }
-
-    /// Subtracts from the sums of each row its zero point times the columns' totals.
-    ///
-    /// # Safety
-    /// The processor has AVX-512 F.
-    #[target_feature(enable = "avx512f")]
-    pub(super) unsafe fn without_zeros(sums: &mut [[i32; PANEL]], readings: &[Reading], totals: &[i32]) {
-        for (row, reading) in sums.iter_mut().zip(readings) {
-            let zero = _mm512_set1_epi32(reading.zero);
-            for (sums, totals) in row.chunks_exact_mut(16).zip(totals.chunks_exact(16)) {
-                // SAFETY: there are 16 of each.
-                unsafe {
-                    let total = _mm512_mullo_epi32(zero, _mm512_loadu_si512(totals.as_ptr().cast()));
-                    let sum = _mm512_loadu_si512(sums.as_ptr().cast());
-                    _mm512_storeu_si512(sums.as_mut_ptr().cast(), _mm512_sub_epi32(sum, total));
-                }
+                _mm512_storeu_si512(into.cast(), sums[0]);
+                _mm512_storeu_si512(into.add(16).cast(), sums[1]);
             }
         }
     }

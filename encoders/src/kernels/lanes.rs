@@ -30,11 +30,11 @@ pub(super) trait Lanes: Copy {
     /// # Safety
     /// As [`Lanes::splat`].
     unsafe fn load_first(count: usize, from: *const f32, others: Self) -> Self;
-    /// Loads integers and converts them to floats.
+    /// Loads integers, subtracts `factor` times `others`, and converts the differences to floats.
     ///
     /// # Safety
     /// As [`Lanes::splat`].
-    unsafe fn load_whole(from: *const i32) -> Self;
+    unsafe fn load_whole_less(from: *const i32, factor: i32, others: *const i32) -> Self;
     /// Loads words that are pairs of bf16 numbers, and widens the number in each word's lower half.
     ///
     /// # Safety
@@ -198,9 +198,13 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn load_whole(from: *const i32) -> Self {
+        unsafe fn load_whole_less(from: *const i32, factor: i32, others: *const i32) -> Self {
             // SAFETY: as above.
-            Sixteen(unsafe { _mm512_cvtepi32_ps(_mm512_loadu_si512(from.cast())) })
+            unsafe {
+                let (values, others) = (_mm512_loadu_si512(from.cast()), _mm512_loadu_si512(others.cast()));
+                let less = _mm512_mullo_epi32(_mm512_set1_epi32(factor), others);
+                Sixteen(_mm512_cvtepi32_ps(_mm512_sub_epi32(values, less)))
+            }
         }
 
         #[inline(always)]
@@ -324,9 +328,13 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn load_whole(from: *const i32) -> Self {
+        unsafe fn load_whole_less(from: *const i32, factor: i32, others: *const i32) -> Self {
             // SAFETY: as above.
-            Eight(unsafe { _mm256_cvtepi32_ps(_mm256_loadu_si256(from.cast())) })
+            unsafe {
+                let (values, others) = (_mm256_loadu_si256(from.cast()), _mm256_loadu_si256(others.cast()));
+                let less = _mm256_mullo_epi32(_mm256_set1_epi32(factor), others);
+                Eight(_mm256_cvtepi32_ps(_mm256_sub_epi32(values, less)))
+            }
         }
 
         #[inline(always)]

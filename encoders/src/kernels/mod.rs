@@ -14,6 +14,7 @@ mod amx;
 mod attention;
 mod bf16;
 mod blocking;
+mod byte_tiles;
 mod elementwise;
 mod finish;
 mod float;
