@@ -133,7 +133,8 @@ impl Place {
 /// A new matrix as an operation's result; sets its place.
 fn filled(
     place: &Cell<Place>,
-    (rows, columns): (usize, usize),
+    rows: usize,
+    columns: usize,
     write: impl FnOnce(Target),
 ) -> (CpuStorage, Shape) {
     let Filled { values, first } = Filled::new(rows, columns, write);
@@ -172,7 +173,7 @@ impl Product<'_> {
             Finish { bias: self.linear.bias.as_deref(), activation: self.activation, factor, residual };
         let from = Input::new(Rows::new(values, rows, inputs, inputs), self.norm);
         let cores = Cores { processor: self.linear.processor, threads: get_num_threads() };
-        Ok(filled(&self.place, (rows, outputs), |to| match &self.linear.weight {
+        Ok(filled(&self.place, rows, outputs, |to| match &self.linear.weight {
             Weight::Float(panels) if thirds::pays(cores, rows) => {
                 thirds::multiply(cores, from, panels, to, finish);
             }
@@ -272,7 +273,7 @@ impl CustomOp1 for AttentionOf<'_> {
         }
         let shape = Heads { batch, tokens, heads, kv_heads, size, mask, angles, scale, is_bf16 };
         let (packed, cores) = (values(packed, layout)?, Cores { processor, threads: get_num_threads() });
-        Ok(filled(&self.place, (rows, heads * size), |target| attend(cores, packed, target, shape)))
+        Ok(filled(&self.place, rows, heads * size, |target| attend(cores, packed, target, shape)))
     }
 }
 
@@ -325,14 +326,14 @@ impl CustomOp1 for Normalisation<'_> {
         if layout.shape().dims().last() != Some(&width) {
             bail!("the rows and the layer norm differ in width");
         }
-        let shape = (x.len() / width, width);
-        let rows = Rows::new(x, shape.0, shape.1, width);
-        let pieces = blocking::even(shape.0, shape.0.div_ceil(ROWS_AT_ONCE));
+        let count = x.len() / width;
+        let rows = Rows::new(x, count, width, width);
+        let pieces = blocking::even(count, count.div_ceil(ROWS_AT_ONCE));
         let Normalisation { processor, norm, ref place } = *self;
-        Ok(filled(place, shape, |target| {
+        Ok(filled(place, count, width, |target| {
             let some = |(first, last)| normalise(processor, rows, norm, target, first..last);
             match get_num_threads() {
-                0 | 1 => some((0, shape.0)),
+                0 | 1 => some((0, count)),
                 _ => pieces.into_par_iter().for_each(some),
             }
         }))
