@@ -46,4 +46,4 @@ fi
 cargo bench --locked -p reprise-index --bench search -- 1000000
 "$python" tests/bench/index_data.py "$data" million
 "$reprise" index bench --base "$data/million.base.npy" --queries "$data/million.queries.npy" \
-  --truth "$data/million.truth.npy" --codes int8
+  --truth "$data/million.truth.npy" --codes int4
