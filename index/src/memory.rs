@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 
 use memmap2::{Advice, Mmap, MmapMut};
 
@@ -46,6 +46,17 @@ impl Pages {
         #[cfg(unix)]
         let _ = map.advise(Advice::Random);
         Ok(Pages::Mapped(map))
+    }
+
+    /// Asks the system to read a range of a mapped file at once. Without this it reads one page at a time, as
+    /// [`Pages::map`] advises for scattered rows.
+    pub(crate) fn read_ahead(&self, range: Range<usize>) {
+        #[cfg(unix)]
+        if let Pages::Mapped(map) = self {
+            let end = range.end.min(map.len());
+            // Advice only: what is not read ahead is read when it is touched.
+            let _ = map.advise_range(Advice::WillNeed, range.start.min(end), end.saturating_sub(range.start));
+        }
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {

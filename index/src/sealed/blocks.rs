@@ -111,8 +111,9 @@ impl Blocks {
     }
 
     fn look_at(&self, block: usize) -> bool {
-        let end = ((block + 1) * BLOCK).min(self.pages.len());
-        let is_good = crc32fast::hash(&self.pages[block * BLOCK..end]) == self.checksums[block];
+        let range = block * BLOCK..((block + 1) * BLOCK).min(self.pages.len());
+        self.pages.read_ahead(range.clone());
+        let is_good = crc32fast::hash(&self.pages[range]) == self.checksums[block];
         let state = if is_good { GOOD } else { DAMAGED };
         // Two searches may verify a block at once; it is counted once.
         let is_first =
@@ -129,6 +130,8 @@ impl Blocks {
     /// Verifies every block that is not yet verified.
     pub(super) fn verify(&self) {
         (0..self.states.len()).for_each(|block| {
+            // The disk reads the next block while this one is compared.
+            self.pages.read_ahead((block + 1) * BLOCK..(block + 2) * BLOCK);
             self.is_good(block);
         });
     }
