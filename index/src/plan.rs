@@ -77,7 +77,8 @@ fn narrowed(k: usize, wanted: u64, [matching, rows]: [u64; 2]) -> u64 {
 }
 
 /// Number of candidates for good recall of `k` among `rows`. Each doubling of the rows beyond `LARGE` takes half as many
-/// again, because distances of neighbours then differ less. Measured: 0.97 at 10 among a million and ten million.
+/// again, because distances of neighbours then differ less. Measured at `k` of 10: 0.99 among a million, 0.97 among ten
+/// million.
 pub(crate) fn wanted(k: usize, rows: u64) -> u64 {
     let least = EF_LEAST.max((k as u64).saturating_mul(2));
     let doublings = (rows / LARGE).max(1).ilog2();

@@ -309,37 +309,26 @@ mod x86 {
         };
     }
 
-    /// Loads 32 rows and 32 columns and multiplies them with `instruction`.
-    macro_rules! step_of_32_rows {
-        ($instruction:literal) => {
-            concat!(
-                "tileloadd tmm4, [{upper} + {stride}*1]\n",
-                "tileloadd tmm6, [{panel} + {width}*1]\n",
-                $instruction,
-                " tmm0, tmm4, tmm6\n",
-                "tileloadd tmm7, [{panel} + {width}*1 + 64]\n",
-                $instruction,
-                " tmm1, tmm4, tmm7\n",
-                "tileloadd tmm5, [{lower} + {stride}*1]\n",
-                $instruction,
-                " tmm2, tmm5, tmm6\n",
-                $instruction,
-                " tmm3, tmm5, tmm7\n",
-            )
+    macro_rules! pairs_of_32_rows {
+        () => {
+            "tileloadd tmm4, [{upper} + {stride}*1]
+            tileloadd tmm6, [{panel} + {width}*1]
+            tdpbf16ps tmm0, tmm4, tmm6
+            tileloadd tmm7, [{panel} + {width}*1 + 64]
+            tdpbf16ps tmm1, tmm4, tmm7
+            tileloadd tmm5, [{lower} + {stride}*1]
+            tdpbf16ps tmm2, tmm5, tmm6
+            tdpbf16ps tmm3, tmm5, tmm7"
         };
     }
 
-    macro_rules! step_of_16_rows {
-        ($instruction:literal) => {
-            concat!(
-                "tileloadd tmm4, [{upper} + {stride}*1]\n",
-                "tileloadd tmm6, [{panel} + {width}*1]\n",
-                $instruction,
-                " tmm0, tmm4, tmm6\n",
-                "tileloadd tmm7, [{panel} + {width}*1 + 64]\n",
-                $instruction,
-                " tmm1, tmm4, tmm7\n",
-            )
+    macro_rules! pairs_of_16_rows {
+        () => {
+            "tileloadd tmm4, [{upper} + {stride}*1]
+            tileloadd tmm6, [{panel} + {width}*1]
+            tdpbf16ps tmm0, tmm4, tmm6
+            tileloadd tmm7, [{panel} + {width}*1 + 64]
+            tdpbf16ps tmm1, tmm4, tmm7"
         };
     }
 
@@ -433,8 +422,8 @@ mod x86 {
         };
     }
 
-    kernel!(pairs_of_32_rows, row 64, panel 2048, step_of_32_rows!("tdpbf16ps"), store_32_rows!());
-    kernel!(pairs_of_16_rows, row 64, panel 2048, step_of_16_rows!("tdpbf16ps"), store_16_rows!());
+    kernel!(pairs_of_32_rows, row 64, panel 2048, pairs_of_32_rows!(), store_32_rows!());
+    kernel!(pairs_of_16_rows, row 64, panel 2048, pairs_of_16_rows!(), store_16_rows!());
     kernel!(thirds_of_32_rows, row 192, panel 6144, thirds_of_32_rows!(), store_32_rows!());
     kernel!(thirds_of_16_rows, row 192, panel 6144, thirds_of_16_rows!(), store_16_rows!());
 }

@@ -69,6 +69,7 @@ impl Factors<'_> {
                 let mut last = [0_u32; STEP * PANEL];
                 last[..rest.len()].copy_from_slice(rest);
                 K::step(self.rows.add((steps - 1) * 4 * STEP), self.stride, last.as_ptr());
+                self.ahead.fetch_share::<L>(steps - 1, steps);
                 meanwhile.share::<L>(steps - 1, steps);
             }
             K::store(into.as_mut_ptr().cast());

@@ -133,7 +133,7 @@ thread_local! {
 /// VNNI.
 ///
 /// # Panics
-/// If the shapes do not fit, or the processor lacks the instructions.
+/// If the shapes do not fit, a row has no values, or the processor lacks the instructions.
 pub(super) fn multiply(
     cores: Cores,
     input: Input<'_>,
@@ -142,7 +142,7 @@ pub(super) fn multiply(
     finish: Finish<'_>,
 ) {
     let Cores { processor, threads } = cores;
-    assert!(processor.has_vnni());
+    assert!(processor.has_vnni() && panels.depth > 0);
     let rows = input.rows();
     assert_eq!((rows.columns, rows.rows, panels.columns), (panels.depth, target.rows, target.columns));
     let has_amx = processor.has_amx();
