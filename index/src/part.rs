@@ -73,6 +73,14 @@ impl Part {
         }
     }
 
+    /// The keys of the live rows.
+    pub(crate) fn live_keys(&self) -> RoaringTreemap {
+        match &self.body {
+            Body::Growing(rows) => self.live.iter().map(|row| rows.key(row)).collect(),
+            Body::Sealed(sealed) => sealed.live_keys(&self.live),
+        }
+    }
+
     /// `None` if it cannot be read.
     pub(crate) fn vector(&self, row: u32) -> Option<&[f32]> {
         match &self.body {

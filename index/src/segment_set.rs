@@ -161,13 +161,17 @@ impl SegmentSet {
         scores
     }
 
-    /// Adds a part of a snapshot; its keys must be in no other part.
-    pub(crate) fn adopt(&self, part: Part) {
+    /// Adds a part of a snapshot. Returns `false` and adds nothing if one of its keys is in another part.
+    pub(crate) fn adopt(&self, part: Part) -> bool {
         let _writer = self.writer.lock();
         let mut state = self.state.write();
-        let keys = RoaringTreemap::from_iter(part.live.iter().map(|row| part.key(row)));
+        let keys = part.live_keys();
+        if !state.keys.is_disjoint(&keys) {
+            return false;
+        }
         *Arc::make_mut(&mut state.keys) |= keys;
         state.add(part);
+        true
     }
 
     pub(crate) fn search(&self, query: &[f32], k: usize, filter: &Filter, mode: Mode) -> Hits {

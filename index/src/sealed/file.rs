@@ -7,14 +7,12 @@ use std::error::Error;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::blocks::{BLOCK, Blocks, Checksums, checksums};
+use super::Sealed;
+use super::blocks::{BLOCK, Checksums, checksums};
 use super::layout::{Layout, PAGE};
-use super::{Core, Sealed, Stored};
-use crate::budget::{Budget, Demand};
 use crate::codes::{Coder, Codes};
 use crate::disk;
 use crate::memory::Pages;
@@ -148,45 +146,17 @@ impl Sealed {
         to.vectors(self.vectors.bytes())?;
         to.end(Head { layout: &self.layout, coder: &self.coder, core: &self.core })
     }
-
-    /// Opens a segment file with vectors of `dimension` values. Verifies everything except the vectors, which are
-    /// mapped and verified when first read. The core is mapped too if the budget is spent.
-    pub(crate) fn open(path: &Path, dimension: usize, budget: &Arc<Budget>) -> Result<Sealed, SegmentError> {
-        let mut file = File::open(path)?;
-        let layout = read_header(&mut file)?;
-        if layout.dimension != dimension {
-            return Err(damaged("it is of another dimension"));
-        }
-        let places = Sections::of(&layout);
-        let length = file.metadata()?.len();
-        if length != places.end() {
-            return Err(damaged(format!("it has {length} bytes, not {}", places.end())));
-        }
-        let table = read_table(&mut file, &places)?;
-        let (mean, sums) = table.split_at(dimension * 4);
-        let (mean, sums): (Vec<f32>, Vec<u32>) = (
-            mean.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect(),
-            sums.as_chunks().0.iter().map(|&bytes| u32::from_le_bytes(bytes)).collect(),
-        );
-        let (core_sums, vector_sums) = sums.split_at(layout.core_bytes().div_ceil(BLOCK));
-        let core = open_core(&mut file, &layout, core_sums, budget)?;
-        layout.check(&core).map_err(damaged)?;
-        let vectors = Blocks::verified_later(map_vectors(&file, &layout)?, vector_sums.to_vec());
-        let coder = Coder::with_mean(layout.codes, mean);
-        let stored = Stored { path: path.to_owned(), checksum: crc32fast::hash(&table) };
-        Ok(Sealed::from_parts(layout, coder, core, vectors, Some(stored)))
-    }
 }
 
 /// Offsets of the file's sections.
-struct Sections {
+pub(super) struct Sections {
     vectors: u64,
     table: u64,
     table_bytes: usize,
 }
 
 impl Sections {
-    fn of(layout: &Layout) -> Sections {
+    pub(super) fn of(layout: &Layout) -> Sections {
         let vectors = (PAGE + layout.core_bytes()) as u64;
         let blocks = layout.core_bytes().div_ceil(BLOCK) + layout.vector_bytes().div_ceil(BLOCK);
         Sections {
@@ -196,12 +166,12 @@ impl Sections {
         }
     }
 
-    fn end(&self) -> u64 {
+    pub(super) fn end(&self) -> u64 {
         self.table + self.table_bytes as u64 + 4
     }
 }
 
-fn read_header(file: &mut File) -> Result<Layout, SegmentError> {
+pub(super) fn read_header(file: &mut File) -> Result<Layout, SegmentError> {
     let mut page = [0; PAGE];
     file.read_exact(&mut page).map_err(|_| damaged("it is too short"))?;
     let number = |at: usize| u32::from_le_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]]);
@@ -220,7 +190,7 @@ fn read_header(file: &mut File) -> Result<Layout, SegmentError> {
     Ok(Layout::new(codes, dimension, rows, twin_pairs))
 }
 
-fn read_table(file: &mut File, places: &Sections) -> Result<Vec<u8>, SegmentError> {
+pub(super) fn read_table(file: &mut File, places: &Sections) -> Result<Vec<u8>, SegmentError> {
     let mut table = vec![0; places.table_bytes + 4];
     file.seek(SeekFrom::Start(places.table))?;
     file.read_exact(&mut table)?;
@@ -232,54 +202,14 @@ fn read_table(file: &mut File, places: &Sections) -> Result<Vec<u8>, SegmentErro
     }
 }
 
-/// The core in memory, or mapped where it does not fit into the budget. It is verified either way.
-fn open_core(
-    file: &mut File,
-    layout: &Layout,
-    sums: &[u32],
-    budget: &Arc<Budget>,
-) -> Result<Core, SegmentError> {
-    let taken = budget.try_take(Demand { bytes: layout.core_bytes() as u64, freed: 0 });
-    let pages = match taken {
-        Some(_) => read_core(file, layout.core_bytes(), sums)?,
-        None => {
-            verify_core(file, layout.core_bytes(), sums)?;
-            map_core(file, layout)?
-        }
-    };
-    Ok(Core { pages, taken })
-}
-
-fn read_core(file: &mut File, length: usize, sums: &[u32]) -> Result<Pages, SegmentError> {
-    let mut core = Pages::zeroed(length)?;
-    file.seek(SeekFrom::Start(PAGE as u64))?;
-    for (block, sum) in core.bytes_mut().chunks_mut(BLOCK).zip(sums) {
-        read_block(file, block, *sum)?;
-    }
-    Ok(core)
-}
-
-/// Reads the core in order. Through a mapping the system would read it page by page.
-fn verify_core(file: &mut File, length: usize, sums: &[u32]) -> Result<(), SegmentError> {
-    let mut buffer = vec![0; BLOCK];
-    file.seek(SeekFrom::Start(PAGE as u64))?;
-    for (from, sum) in (0..length).step_by(BLOCK).zip(sums) {
-        read_block(file, &mut buffer[..BLOCK.min(length - from)], *sum)?;
-    }
-    Ok(())
-}
-
-fn read_block(file: &mut File, block: &mut [u8], sum: u32) -> Result<(), SegmentError> {
-    file.read_exact(block)?;
-    if crc32fast::hash(block) == sum { Ok(()) } else { Err(damaged("the checksum of a block is another")) }
-}
-
-fn damaged(reason: impl Into<Box<dyn Error + Send + Sync>>) -> SegmentError {
+pub(super) fn damaged(reason: impl Into<Box<dyn Error + Send + Sync>>) -> SegmentError {
     SegmentError::Damaged(reason.into())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::{Value, json};
 
     use super::*;

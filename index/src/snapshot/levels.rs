@@ -100,9 +100,8 @@ pub(super) fn read(
 ) -> Vec<SnapshotError> {
     let mut left_out = Vec::new();
     for segment in &level.segments {
-        match read_segment(folder, snapshot, segment, into) {
-            Ok(part) => into.adopt(part),
-            Err(error) => left_out.push(error),
+        if let Err(error) = read_segment(folder, snapshot, segment, into) {
+            left_out.push(error);
         }
     }
     match read_growing(snapshot, &level.growing, into) {
@@ -120,7 +119,7 @@ fn read_segment(
     snapshot: &Path,
     segment: &StoredSegment,
     into: &SegmentSet,
-) -> Result<Part, SnapshotError> {
+) -> Result<(), SnapshotError> {
     if segment.name.contains(['/', '\\']) {
         return Err(damaged(&segment.name, "a file name that is a path"));
     }
@@ -141,11 +140,7 @@ fn read_segment(
         return Err(damaged(&segment.live.name, "a row that the segment doesn't have"));
     }
     let part = Part { body: Body::Sealed(Arc::new(sealed)), live: Arc::new(live) };
-    let known = into.keys();
-    if part.live.iter().any(|row| known.contains(part.key(row))) {
-        return Err(damaged(&segment.name, "a key that is in another segment"));
-    }
-    Ok(part)
+    if into.adopt(part) { Ok(()) } else { Err(damaged(&segment.name, "a key that is in another segment")) }
 }
 
 fn read_growing(
