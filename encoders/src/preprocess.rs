@@ -192,26 +192,30 @@ impl Preprocessing {
         }
     }
 
-    /// The model's input for one frame: `[3, crop.1, crop.0]` values in one slice.
+    /// Appends the model's input for one frame: `[crop.1, crop.0, 3]`, f32, normalised.
     ///
     /// # Errors
     /// [`EncodeError::BadInput`] for a frame without pixels, with a wrong number of bytes, or far too narrow.
-    pub fn pixels(&self, frame: &Frame) -> Result<Vec<f32>, EncodeError> {
+    pub fn append(&self, frame: &Frame, to: &mut Vec<f32>) -> Result<(), EncodeError> {
         let mut bytes = vec![0; 3 * self.crop.0 as usize * self.crop.1 as usize];
         self.crop_into(frame, &mut bytes)?;
-        let values = (0..3).flat_map(|channel| {
-            let value =
-                move |byte: u8| (f32::from(byte) * self.scale - self.mean[channel]) / self.std[channel];
-            let values: [f32; 256] = std::array::from_fn(|byte| value(byte as u8));
-            bytes.iter().skip(channel).step_by(3).map(move |byte| values[usize::from(*byte)])
+        let tables: [[f32; 256]; 3] = std::array::from_fn(|channel| {
+            let value = |byte: usize| (byte as f32 * self.scale - self.mean[channel]) / self.std[channel];
+            std::array::from_fn(value)
         });
-        Ok(values.collect())
+        let from = to.len();
+        to.resize(from + bytes.len(), 0.0);
+        let pixels = to[from..].as_chunks_mut::<3>().0.iter_mut().zip(bytes.as_chunks::<3>().0);
+        for (values, bytes) in pixels {
+            *values = std::array::from_fn(|channel| tables[channel][usize::from(bytes[channel])]);
+        }
+        Ok(())
     }
 
     /// Writes one frame, resized and cropped, to `into`: `[crop.1, crop.0, 3]`, all zeros before.
     ///
     /// # Errors
-    /// As [`Preprocessing::pixels`].
+    /// As [`Preprocessing::append`].
     pub(crate) fn crop_into(&self, frame: &Frame, into: &mut [u8]) -> Result<(), EncodeError> {
         let expected = frame.width as usize * frame.height as usize * 3;
         if expected == 0 || frame.rgb.len() != expected {
@@ -376,9 +380,10 @@ mod tests {
     #[track_caller]
     fn check(size: FrameSize, crop: (u32, u32), (width, height): (u32, u32), expected: &[f32]) {
         let frame = frame(width, height, |x, y| (10 * y + x) as u8);
-        let pixels = plain(size, crop).pixels(&frame).unwrap();
-        assert_eq!(pixels.len(), 3 * expected.len());
-        assert_eq!(pixels[..expected.len()], *expected);
+        let mut pixels = vec![7.0];
+        plain(size, crop).append(&frame, &mut pixels).unwrap();
+        let red: Vec<f32> = pixels[1..].iter().step_by(3).copied().collect();
+        assert_eq!((pixels[0], pixels.len(), &red[..]), (7.0, 1 + 3 * expected.len(), expected));
     }
 
     #[test]
@@ -424,7 +429,7 @@ mod tests {
 
     #[track_caller]
     fn refused(frame: Frame) {
-        let error = plain(FrameSize::ShortEdge(8), (8, 8)).pixels(&frame);
+        let error = plain(FrameSize::ShortEdge(8), (8, 8)).append(&frame, &mut Vec::new());
         assert!(matches!(error, Err(EncodeError::BadInput(_))), "{error:?}");
     }
 
@@ -474,7 +479,8 @@ mod tests {
             std: [2.0, 4.0, 0.5],
             ..plain(FrameSize::ShortEdge(1), (1, 1))
         };
-        let pixels = preprocessing.pixels(&frame(1, 1, |_, _| 30)).unwrap();
+        let mut pixels = Vec::new();
+        preprocessing.append(&frame(1, 1, |_, _| 30), &mut pixels).unwrap();
         let expected = [1.0, -0.5, 50.0];
         assert!(pixels.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-5), "{pixels:?}");
     }

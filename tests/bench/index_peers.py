@@ -10,8 +10,9 @@ engines are built one after the other, with one thread and with two; the ones th
 one thread, in rounds: in each of them every engine takes its turn through all widths (ef), all 1,000 queries at least
 until 0.2 s have gone by. Peers get all queries in one call, so that no time of Python's counts against them; reprise
 answers one by one. "reprise hnsw_rs" is the crate hnsw_rs, the service's second engine, which one thread links
-whatever is asked. An engine is compared at the lowest width whose recall@10 is at least 0.99; ratios are taken within a
-round, and medians over the rounds count.
+whatever is asked. An engine is compared at its fastest width whose recall@10 is at least 0.99. That is the lowest one for
+most engines; reprise repeats a walk whose few candidates its codes could not order. Ratios are taken within a round, and
+medians over the rounds count.
 
 The tables go to stdout and, where everything is measured or --write is given, to BENCHMARKS.md, the plot beside it to
 docs/index_peers.png.
@@ -272,9 +273,9 @@ class Measured:
         self.filtered = filtered(arguments.reprise, files)
 
     def width(self, engine):
-        """The lowest width at which an engine is compared; None if it never gets there."""
-        points = self.medians(engine)
-        return next((ef for ef, point in points.items() if point[0] >= RECALL), None)
+        """The fastest width of enough recall, at which an engine is compared; None if there is none."""
+        seconds = {ef: wall for ef, (found, wall, _) in self.medians(engine).items() if found >= RECALL}
+        return min(seconds, key=seconds.get, default=None)
 
     def speed(self, number, engine):
         """Queries per second of a round where the engine is compared."""
@@ -319,7 +320,7 @@ class Measured:
         return f"| {' | '.join([*cells, f'{it.bytes:,.0f}'])} |"
 
     def table(self):
-        head = ["index", f"recall@10 (ef), first of at least {RECALL}", "queries per second", "CPU µs a query",
+        head = ["index", f"recall@10 (ef), fastest of at least {RECALL}", "queries per second", "CPU µs a query",
                 "of hnswlib", "of usearch's best", "of SymphonyQG", "best recall@10"]
         for threads in THREADS:
             thread = f"{threads} thread{'s' if threads > 1 else ''}"

@@ -22,7 +22,7 @@ impl PixelBatch {
     /// Preprocesses frames, on all threads of the current pool.
     ///
     /// # Errors
-    /// As [`Preprocessing::pixels`].
+    /// As [`Preprocessing::append`].
     ///
     /// # Panics
     /// If the crop is not square.

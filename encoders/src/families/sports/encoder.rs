@@ -187,10 +187,7 @@ pub fn pixels(
     let places = preprocessing.crop.0 as usize * preprocessing.crop.1 as usize;
     let mut values = Vec::with_capacity(frames.len() * places * 3);
     for frame in frames {
-        let channels = preprocessing.pixels(frame)?;
-        values.extend(
-            (0..places).flat_map(|at| [channels[at], channels[places + at], channels[2 * places + at]]),
-        );
+        preprocessing.append(frame, &mut values)?;
     }
     Tensor::from_vec(values, (frames.len(), places, 3), device).map_err(failed)
 }

@@ -4,16 +4,32 @@ use std::sync::Arc;
 
 use candle_core::{Result, Tensor};
 
-use super::operations::{add_bias, attention, layer_norm};
+use super::operations::{EPSILON, add_bias, attention, layer_norm};
 use super::parameters::{Parameters, Start};
 use crate::LoadError;
+use crate::kernels::{self, Activation, AttentionMask, Beside, PackedLinear, Processor};
+
+/// The processor whose kernels run the layers of `parameters`; `None`: differentiable operations run them.
+fn processor(parameters: &dyn Parameters, of: &Tensor) -> Option<Processor> {
+    (parameters.are_for_inference() && of.device().is_cpu()).then(Processor::detect).flatten()
+}
 
 /// `x W + b` on the last dimension.
 #[derive(Debug, Clone)]
 pub struct Linear {
-    /// (inputs, outputs).
-    weight: Tensor,
-    bias: Tensor,
+    inputs: usize,
+    outputs: usize,
+    weights: Weights,
+}
+
+#[derive(Debug, Clone)]
+enum Weights {
+    /// `weight` is (inputs, outputs).
+    Trainable {
+        weight: Tensor,
+        bias: Tensor,
+    },
+    Packed(Arc<PackedLinear>),
 }
 
 impl Linear {
@@ -30,7 +46,14 @@ impl Linear {
         let noise = Start::Noise((1.0 / inputs as f32).sqrt());
         let weight = parameters.get(&format!("{name}.weight"), &[inputs, outputs], noise)?;
         let bias = parameters.get(&format!("{name}.bias"), &[outputs], Start::Constant(0.0))?;
-        Ok(Linear { weight, bias })
+        let weights = match processor(parameters, &weight) {
+            Some(processor) => {
+                let weight = weight.contiguous()?;
+                Weights::Packed(Arc::new(PackedLinear::of_floats(processor, &weight, Some(&bias))?))
+            }
+            None => Weights::Trainable { weight, bias },
+        };
+        Ok(Linear { inputs, outputs, weights })
     }
 
     /// (..., inputs) to (..., outputs).
@@ -38,7 +61,7 @@ impl Linear {
     /// # Errors
     /// Failures of the device.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.apply(x, false)
+        self.apply(x, None, false)
     }
 
     /// [`Linear::forward`] followed by ReLU.
@@ -46,16 +69,31 @@ impl Linear {
     /// # Errors
     /// Failures of the device.
     pub fn forward_relu(&self, x: &Tensor) -> Result<Tensor> {
-        self.apply(x, true)
+        self.apply(x, None, true)
     }
 
-    fn apply(&self, x: &Tensor, relu: bool) -> Result<Tensor> {
-        let (inputs, outputs) = self.weight.dims2()?;
+    /// [`Linear::forward`] plus `residual` of (..., outputs).
+    fn forward_onto(&self, x: &Tensor, residual: &Tensor) -> Result<Tensor> {
+        self.apply(x, Some(residual), false)
+    }
+
+    fn apply(&self, x: &Tensor, residual: Option<&Tensor>, relu: bool) -> Result<Tensor> {
         let mut shape = x.dims().to_vec();
-        let rows = x.elem_count() / inputs.max(1);
-        let y = add_bias(&x.reshape((rows, inputs))?.matmul(&self.weight)?, &self.bias, relu)?;
+        let rows = x.elem_count() / self.inputs.max(1);
+        let x = x.reshape((rows, self.inputs))?;
+        let residual = residual.map(|residual| residual.reshape((rows, self.outputs))).transpose()?;
+        let y = match &self.weights {
+            Weights::Packed(packed) => {
+                let beside = residual.as_ref().map_or(Beside::Nothing, Beside::Added);
+                packed.forward(&x, None, relu.then_some(Activation::Relu), beside)?
+            }
+            Weights::Trainable { weight, bias } => {
+                let y = add_bias(&x.matmul(weight)?, bias, relu)?;
+                residual.map_or(Ok(y.clone()), |residual| residual + y)?
+            }
+        };
         if let Some(last) = shape.last_mut() {
-            *last = outputs;
+            *last = self.outputs;
         }
         y.reshape(shape)
     }
@@ -63,9 +101,12 @@ impl Linear {
 
 /// Layer normalisation.
 #[derive(Debug, Clone)]
-pub struct Norm {
-    weight: Tensor,
-    bias: Tensor,
+pub struct Norm(Scales);
+
+#[derive(Debug, Clone)]
+enum Scales {
+    Trainable { weight: Tensor, bias: Tensor },
+    Packed(Arc<kernels::Norm>, Processor),
 }
 
 impl Norm {
@@ -80,7 +121,19 @@ impl Norm {
     ) -> std::result::Result<Self, LoadError> {
         let weight = parameters.get(&format!("{name}.weight"), &[width], Start::Constant(1.0))?;
         let bias = parameters.get(&format!("{name}.bias"), &[width], Start::Constant(0.0))?;
-        Ok(Norm { weight, bias })
+        Ok(Norm(match processor(parameters, &weight) {
+            Some(processor) => {
+                Scales::Packed(Arc::new(kernels::Norm::new(&weight, &bias, EPSILON)?), processor)
+            }
+            None => Scales::Trainable { weight, bias },
+        }))
+    }
+
+    fn processor(&self) -> Option<Processor> {
+        match &self.0 {
+            Scales::Trainable { .. } => None,
+            Scales::Packed(_, processor) => Some(*processor),
+        }
     }
 
     /// Normalises `x` on its last dimension.
@@ -88,7 +141,10 @@ impl Norm {
     /// # Errors
     /// Failures of the device.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        layer_norm(x, &self.weight, &self.bias)
+        match &self.0 {
+            Scales::Trainable { weight, bias } => layer_norm(x, weight, bias),
+            Scales::Packed(norm, processor) => norm.forward(*processor, &x.contiguous()?),
+        }
     }
 }
 
@@ -126,6 +182,11 @@ impl Adapter {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.up.forward(&self.down.forward_relu(x)?)
     }
+
+    /// [`Adapter::forward`] of `x`, plus `x`.
+    fn forward_onto_itself(&self, x: &Tensor) -> Result<Tensor> {
+        self.up.forward_onto(&self.down.forward_relu(x)?, x)
+    }
 }
 
 /// Scale of the adapter beside the MLP (AIM's s).
@@ -144,6 +205,8 @@ pub(crate) struct Block {
     /// The adapters after the attention and beside the MLP.
     adapters: Option<(Adapter, Adapter)>,
     heads: usize,
+    /// Runs attention by its kernels, if the layers run theirs.
+    processor: Option<Processor>,
 }
 
 impl Block {
@@ -166,23 +229,41 @@ impl Block {
             true => Some((adapter("adapter.attention")?, adapter("adapter.mlp")?)),
             false => None,
         };
-        Ok(Block { norm1, qkv, out, norm2, up, down, adapters, heads })
+        let processor = norm1.processor();
+        Ok(Block { norm1, qkv, out, norm2, up, down, adapters, heads, processor })
     }
 
     /// `x`: (batch, tokens, width); `lengths`: the unpadded length of each sequence.
     pub(crate) fn forward(&self, x: &Tensor, lengths: Option<&Arc<[usize]>>) -> Result<Tensor> {
-        let qkv = self.qkv.forward(&self.norm1.forward(x)?)?;
-        let mut attended = self.out.forward(&attention(&qkv, self.heads, lengths.cloned())?)?;
-        if let Some((adapter, _)) = &self.adapters {
-            attended = (&attended + adapter.forward(&attended)?)?;
-        }
-        let x = (x + attended)?;
+        let attended = self.attend(&self.qkv.forward(&self.norm1.forward(x)?)?, lengths)?;
+        let x = match &self.adapters {
+            Some((adapter, _)) => (x + adapter.forward_onto_itself(&self.out.forward(&attended)?)?)?,
+            None => self.out.forward_onto(&attended, x)?,
+        };
         let normed = self.norm2.forward(&x)?;
-        let changed = (&x + self.down.forward(&self.up.forward_relu(&normed)?)?)?;
+        let changed = self.down.forward_onto(&self.up.forward_relu(&normed)?, &x)?;
         match &self.adapters {
             Some((_, adapter)) => changed + (adapter.forward(&normed)? * ADAPTER_SCALE)?,
             None => Ok(changed),
         }
+    }
+
+    /// The heads' attention on `qkv`, (batch, tokens, 3 width), to (batch, tokens, width).
+    fn attend(&self, qkv: &Tensor, lengths: Option<&Arc<[usize]>>) -> Result<Tensor> {
+        let Some(processor) = self.processor else { return attention(qkv, self.heads, lengths.cloned()) };
+        let (batch, tokens, row) = qkv.dims3()?;
+        let (heads, width) = (self.heads, row / 3);
+        let packed = kernels::Attention {
+            processor,
+            tokens,
+            heads,
+            kv_heads: heads,
+            mask: lengths.map_or(AttentionMask::All, |lengths| AttentionMask::Within(lengths)),
+            angles: None,
+            scale: 1.0 / ((width / heads) as f32).sqrt(),
+            is_bf16: false,
+        };
+        packed.of(&qkv.reshape((batch * tokens, row))?)?.reshape((batch, tokens, width))
     }
 }
 

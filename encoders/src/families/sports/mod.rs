@@ -27,7 +27,7 @@ pub mod training {
     pub use super::frames::FrameEncoder;
     pub use super::language::{EncodedText, Fusion, PaddedTexts, TextEncoder};
     pub use super::layers::{Linear, Norm, unit};
-    pub use super::parameters::{Parameters, Start};
+    pub use super::parameters::{ForInference, Parameters, Start};
     pub use super::temporal::{ClipEncoder, Encoded};
     pub use crate::device::default_device;
 }

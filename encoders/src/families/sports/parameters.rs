@@ -21,6 +21,24 @@ pub trait Parameters {
     /// # Errors
     /// If there is no such tensor of that shape.
     fn get(&mut self, name: &str, shape: &[usize], start: Start) -> Result<Tensor, LoadError>;
+
+    /// Whether the layers of these tensors may run the processor's kernels, which are faster and keep no gradients.
+    fn are_for_inference(&self) -> bool {
+        false
+    }
+}
+
+/// The tensors of a model that only answers.
+pub struct ForInference<'a>(pub &'a mut dyn Parameters);
+
+impl Parameters for ForInference<'_> {
+    fn get(&mut self, name: &str, shape: &[usize], start: Start) -> Result<Tensor, LoadError> {
+        self.0.get(name, shape, start)
+    }
+
+    fn are_for_inference(&self) -> bool {
+        true
+    }
 }
 
 /// Fixed tensors from a file.
@@ -31,5 +49,9 @@ pub(crate) struct Learnt<'a> {
 impl Parameters for Learnt<'_> {
     fn get(&mut self, name: &str, shape: &[usize], _start: Start) -> Result<Tensor, LoadError> {
         self.weights.get(name, shape)
+    }
+
+    fn are_for_inference(&self) -> bool {
+        self.weights.placement().processor().is_some()
     }
 }

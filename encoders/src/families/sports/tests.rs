@@ -5,7 +5,7 @@ use candle_core::{Device, Tensor, Var};
 
 use super::language::PaddedTexts;
 use super::operations::{self, ConvPatches, basic};
-use super::parameters::{Parameters, Start};
+use super::parameters::{ForInference, Parameters, Start};
 use super::parts::Parts;
 use super::{Config, StemLayer, TimeModel};
 use crate::LoadError;
@@ -169,6 +169,30 @@ fn every_parameter_has_a_gradient() {
         .collect();
     assert!(without.is_empty(), "{without:?}");
     assert!(store.0.len() > 50);
+}
+
+/// All outputs of a model of [`config`] for the same inputs.
+fn answers(parameters: &mut dyn Parameters) -> Vec<Tensor> {
+    let model = Parts::new(parameters, &config()).unwrap();
+    let features = model.frames.forward(&variable(&[3 * 4, 256, 3], 1)).unwrap();
+    let clips = model.clips.forward(&features.reshape((3, 4, 16)).unwrap()).unwrap();
+    let ids: [&[u32]; 3] = [&[1, 2, 3, 4, 5, 6, 7], &[1, 8], &[1, 0, 2]];
+    let texts: Vec<(&[u32], usize)> = ids.into_iter().map(|ids| (ids, 0)).collect();
+    let texts = model.text.forward(&PaddedTexts::new(&texts, &Device::Cpu).unwrap()).unwrap();
+    let fused = model.fusion.forward(&clips.clips, &texts).unwrap();
+    vec![features, clips.clips, clips.frames, texts.meaning, texts.aligned, fused]
+}
+
+#[test]
+fn kernels_for_inference_give_what_trainable_layers_give() {
+    let (mut trained, mut fixed) = (Variables::default(), Variables::default());
+    let expected = answers(&mut trained);
+    for (got, expected) in answers(&mut ForInference(&mut fixed)).iter().zip(&expected) {
+        assert_eq!(got.dims(), expected.dims());
+        let difference = (got - expected).unwrap().abs().unwrap().max_all().unwrap();
+        let worst = difference.to_scalar::<f32>().unwrap();
+        assert!(worst < 1e-5, "{worst}");
+    }
 }
 
 #[track_caller]

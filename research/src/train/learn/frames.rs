@@ -16,6 +16,7 @@ use super::store::Store;
 use super::{Progress, Random, Settings, TrainError};
 use reprise_encoders::Frame;
 use reprise_encoders::families::sports::Config;
+use reprise_encoders::families::sports::training::ForInference;
 use reprise_encoders::families::sports::training::FrameEncoder;
 use reprise_encoders::families::sports::training::Linear;
 use reprise_encoders::families::sports::training::default_device;
@@ -79,7 +80,7 @@ pub fn extract_features(
 ) -> Result<Features, TrainError> {
     clips.check()?;
     let mut store = Stage::Frames.load(folder, default_device())?;
-    let encoder = FrameEncoder::new(&mut store, config)?;
+    let encoder = FrameEncoder::new(&mut ForInference(&mut store), config)?;
     let (side, preprocessing) = (config.image_size as u32, preprocessing(config)?);
     let mut features = Features::zeros(&clips.frames(), config.width);
     let mut done = 0;
