@@ -19,11 +19,11 @@ fn processor(parameters: &dyn Parameters, of: &Tensor) -> Option<Processor> {
 pub struct Linear {
     inputs: usize,
     outputs: usize,
-    weights: Weights,
+    weights: LinearWeights,
 }
 
 #[derive(Debug, Clone)]
-enum Weights {
+enum LinearWeights {
     /// `weight` is (inputs, outputs).
     Trainable {
         weight: Tensor,
@@ -49,9 +49,9 @@ impl Linear {
         let weights = match processor(parameters, &weight) {
             Some(processor) => {
                 let weight = weight.contiguous()?;
-                Weights::Packed(Arc::new(PackedLinear::of_floats(processor, &weight, Some(&bias))?))
+                LinearWeights::Packed(Arc::new(PackedLinear::of_floats(processor, &weight, Some(&bias))?))
             }
-            None => Weights::Trainable { weight, bias },
+            None => LinearWeights::Trainable { weight, bias },
         };
         Ok(Linear { inputs, outputs, weights })
     }
@@ -83,11 +83,11 @@ impl Linear {
         let x = x.reshape((rows, self.inputs))?;
         let residual = residual.map(|residual| residual.reshape((rows, self.outputs))).transpose()?;
         let y = match &self.weights {
-            Weights::Packed(packed) => {
+            LinearWeights::Packed(packed) => {
                 let beside = residual.as_ref().map_or(Beside::Nothing, Beside::Added);
                 packed.forward(&x, None, relu.then_some(Activation::Relu), beside)?
             }
-            Weights::Trainable { weight, bias } => {
+            LinearWeights::Trainable { weight, bias } => {
                 let y = add_bias(&x.matmul(weight)?, bias, relu)?;
                 residual.map_or(Ok(y.clone()), |residual| residual + y)?
             }
@@ -101,10 +101,10 @@ impl Linear {
 
 /// Layer normalisation.
 #[derive(Debug, Clone)]
-pub struct Norm(Scales);
+pub struct Norm(NormWeights);
 
 #[derive(Debug, Clone)]
-enum Scales {
+enum NormWeights {
     Trainable { weight: Tensor, bias: Tensor },
     Packed(Arc<kernels::Norm>, Processor),
 }
@@ -123,16 +123,16 @@ impl Norm {
         let bias = parameters.get(&format!("{name}.bias"), &[width], Start::Constant(0.0))?;
         Ok(Norm(match processor(parameters, &weight) {
             Some(processor) => {
-                Scales::Packed(Arc::new(kernels::Norm::new(&weight, &bias, EPSILON)?), processor)
+                NormWeights::Packed(Arc::new(kernels::Norm::new(&weight, &bias, EPSILON)?), processor)
             }
-            None => Scales::Trainable { weight, bias },
+            None => NormWeights::Trainable { weight, bias },
         }))
     }
 
     fn processor(&self) -> Option<Processor> {
         match &self.0 {
-            Scales::Trainable { .. } => None,
-            Scales::Packed(_, processor) => Some(*processor),
+            NormWeights::Trainable { .. } => None,
+            NormWeights::Packed(_, processor) => Some(*processor),
         }
     }
 
@@ -142,8 +142,8 @@ impl Norm {
     /// Failures of the device.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         match &self.0 {
-            Scales::Trainable { weight, bias } => layer_norm(x, weight, bias),
-            Scales::Packed(norm, processor) => norm.forward(*processor, &x.contiguous()?),
+            NormWeights::Trainable { weight, bias } => layer_norm(x, weight, bias),
+            NormWeights::Packed(norm, processor) => norm.forward(*processor, &x.contiguous()?),
         }
     }
 }
