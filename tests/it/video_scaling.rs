@@ -27,14 +27,15 @@ fn first_frame(path: &Path, scaling: Scaling) -> Frame {
     .remove(0)
 }
 
-/// Pixel values of 0 to 255, channel by channel.
+/// Pixel values of 0 to 255.
 fn scaled(frame: &Frame, resampling: Resampling) -> Vec<f32> {
     let size = FrameSize::Exact { width: SIDE, height: SIDE };
     let (mean, std) = ([0.0; 3], [1.0; 3]);
     let crop = (SIDE, SIDE);
-    Preprocessing { size, resampling, crop, middle: Middle::Down, scale: 1.0, mean, std }
-        .pixels(frame)
-        .unwrap()
+    let preprocessing = Preprocessing { size, resampling, crop, middle: Middle::Down, scale: 1.0, mean, std };
+    let mut pixels = Vec::new();
+    preprocessing.append(frame, &mut pixels).unwrap();
+    pixels
 }
 
 fn difference(left: &[f32], right: &[f32]) -> f32 {
