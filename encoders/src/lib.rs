@@ -29,7 +29,6 @@ pub mod speech;
 pub mod text;
 pub mod transcriber;
 pub mod video;
-mod wide;
 
 pub use area::{Lift, SizeRule};
 pub use cause::{Cause, with_causes};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::wide::Wide;
+use super::wide::Wide;
 
 /// The weights of red and blue in a video's luma.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

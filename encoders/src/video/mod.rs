@@ -33,6 +33,7 @@ mod subtitles;
 mod tesseract;
 pub mod thumbnails;
 mod watchdog;
+mod wide;
 
 pub use crate::sample;
 pub use answer::SubtitleStream;

@@ -7,8 +7,6 @@ use std::sync::Arc;
 
 use candle_core::{CpuStorage, CustomOp1, CustomOp2, CustomOp3, D, Layout, Result, Shape, Storage, Tensor};
 
-use crate::wide::Wide;
-
 /// Epsilon of every layer norm.
 pub(crate) const EPSILON: f32 = 1e-5;
 
@@ -101,7 +99,6 @@ fn like(values: Vec<f32>, tensor: &Tensor) -> Result<Tensor> {
 }
 
 /// Eight partial sums, which the compiler can keep in one register.
-#[inline(always)]
 fn lanes(values: impl Iterator<Item = [f32; 8]>, rest: impl Iterator<Item = f32>) -> f32 {
     let mut sums = [0_f32; 8];
     for eight in values {
@@ -112,14 +109,12 @@ fn lanes(values: impl Iterator<Item = [f32; 8]>, rest: impl Iterator<Item = f32>
     sums.iter().sum::<f32>() + rest.sum::<f32>()
 }
 
-#[inline(always)]
 fn dot(a: &[f32], b: &[f32]) -> f32 {
     let (a_eights, b_eights) = (a.chunks_exact(8), b.chunks_exact(8));
     let rest = a_eights.remainder().iter().zip(b_eights.remainder()).map(|(a, b)| a * b);
     lanes(a_eights.zip(b_eights).map(|(a, b)| std::array::from_fn(|at| a[at] * b[at])), rest)
 }
 
-#[inline(always)]
 fn sum(a: &[f32]) -> f32 {
     let eights = a.chunks_exact(8);
     let rest = eights.remainder().iter().copied();
@@ -127,23 +122,10 @@ fn sum(a: &[f32]) -> f32 {
 }
 
 /// `to += scale * from`.
-#[inline(always)]
 fn add_scaled(to: &mut [f32], scale: f32, from: &[f32]) {
     for (to, from) in to.iter_mut().zip(from) {
         *to += scale * from;
     }
-}
-
-/// Adds each row of `rows` to `to`.
-fn add_rows(to: &mut [f32], rows: &[f32]) {
-    Wide::detect().run(
-        #[inline(always)]
-        || {
-            for row in rows.chunks_exact(to.len().max(1)) {
-                add_scaled(to, 1.0, row);
-            }
-        },
-    );
 }
 
 struct AddBias {
@@ -165,14 +147,9 @@ impl CustomOp2 for AddBias {
         let (x, bias) = (of_layout(x, x_layout)?, of_layout(bias, bias_layout)?);
         let mut sums = Vec::with_capacity(x.len());
         let floor = if self.relu { 0.0 } else { f32::NEG_INFINITY };
-        Wide::detect().run(
-            #[inline(always)]
-            || {
-                for row in x.chunks_exact(bias.len().max(1)) {
-                    sums.extend(row.iter().zip(bias).map(|(x, bias)| (x + bias).max(floor)));
-                }
-            },
-        );
+        for row in x.chunks_exact(bias.len().max(1)) {
+            sums.extend(row.iter().zip(bias).map(|(x, bias)| (x + bias).max(floor)));
+        }
         Ok((CpuStorage::F32(sums), x_layout.shape().clone()))
     }
 
@@ -188,17 +165,15 @@ impl CustomOp2 for AddBias {
         let values = of_storage(&storage, layout)?;
         let mut sums = vec![0.0; bias.elem_count()];
         if !self.relu {
-            add_rows(&mut sums, values);
+            values.chunks_exact(sums.len().max(1)).for_each(|row| add_scaled(&mut sums, 1.0, row));
             drop(storage);
             return Ok((Some(gradient.clone()), Some(like(sums, bias)?)));
         }
         let (result_storage, result_layout) = result.storage_and_layout();
         let results = of_storage(&result_storage, result_layout)?;
-        let passed: Vec<f32> = Wide::detect().run(
-            #[inline(always)]
-            || values.iter().zip(results).map(|(g, y)| if *y > 0.0 { *g } else { 0.0 }).collect(),
-        );
-        add_rows(&mut sums, &passed);
+        let passed = values.iter().zip(results).map(|(g, y)| if *y > 0.0 { *g } else { 0.0 });
+        let passed: Vec<f32> = passed.collect();
+        passed.chunks_exact(sums.len().max(1)).for_each(|row| add_scaled(&mut sums, 1.0, row));
         Ok((Some(like(passed, result)?), Some(like(sums, bias)?)))
     }
 }
@@ -206,7 +181,6 @@ impl CustomOp2 for AddBias {
 struct LayerNorm;
 
 /// Mean and inverse standard deviation.
-#[inline(always)]
 fn moments(row: &[f32]) -> (f32, f32) {
     let count = row.len() as f32;
     let mean = sum(row) / count;
@@ -233,16 +207,11 @@ impl CustomOp3 for LayerNorm {
         let (x, weight) = (of_layout(x, x_layout)?, of_layout(weight, weight_layout)?);
         let bias = of_layout(bias, bias_layout)?;
         let mut normed = Vec::with_capacity(x.len());
-        Wide::detect().run(
-            #[inline(always)]
-            || {
-                for row in x.chunks_exact(weight.len().max(1)) {
-                    let (mean, scale) = moments(row);
-                    let values = row.iter().zip(weight).zip(bias);
-                    normed.extend(values.map(|((x, weight), bias)| (x - mean) * scale * weight + bias));
-                }
-            },
-        );
+        for row in x.chunks_exact(weight.len().max(1)) {
+            let (mean, scale) = moments(row);
+            let values = row.iter().zip(weight).zip(bias);
+            normed.extend(values.map(|((x, weight), bias)| (x - mean) * scale * weight + bias));
+        }
         Ok((CpuStorage::F32(normed), x_layout.shape().clone()))
     }
 
@@ -264,25 +233,19 @@ impl CustomOp3 for LayerNorm {
         let (mut unit, mut weighted) = (vec![0.0; width], vec![0.0; width]);
         let mut for_x = Vec::with_capacity(x.elem_count());
         let rows = of_storage(&x_storage, x_layout)?.chunks_exact(width.max(1));
-        let rows = rows.zip(of_storage(&g_storage, g_layout)?.chunks_exact(width.max(1)));
-        Wide::detect().run(
-            #[inline(always)]
-            || {
-                for (row, g) in rows {
-                    let (mean, scale) = moments(row);
-                    for at in 0..width {
-                        unit[at] = (row[at] - mean) * scale;
-                        weighted[at] = g[at] * weights[at];
-                        for_weight[at] += g[at] * unit[at];
-                        for_bias[at] += g[at];
-                    }
-                    let mean = sum(&weighted) / width as f32;
-                    let along = dot(&weighted, &unit) / width as f32;
-                    let values = weighted.iter().zip(&unit);
-                    for_x.extend(values.map(|(weighted, unit)| scale * (weighted - mean - unit * along)));
-                }
-            },
-        );
+        for (row, g) in rows.zip(of_storage(&g_storage, g_layout)?.chunks_exact(width.max(1))) {
+            let (mean, scale) = moments(row);
+            for at in 0..width {
+                unit[at] = (row[at] - mean) * scale;
+                weighted[at] = g[at] * weights[at];
+                for_weight[at] += g[at] * unit[at];
+                for_bias[at] += g[at];
+            }
+            let mean = sum(&weighted) / width as f32;
+            let along = dot(&weighted, &unit) / width as f32;
+            let values = weighted.iter().zip(&unit);
+            for_x.extend(values.map(|(weighted, unit)| scale * (weighted - mean - unit * along)));
+        }
         Ok((Some(like(for_x, x)?), Some(like(for_weight, weight)?), Some(like(for_bias, bias)?)))
     }
 }
@@ -304,28 +267,23 @@ struct Head {
 }
 
 impl Head {
-    #[inline(always)]
     fn query<'a>(&self, values: &'a [f32], token: usize) -> &'a [f32] {
         &values[token * self.row..][..self.size]
     }
 
-    #[inline(always)]
     fn key<'a>(&self, values: &'a [f32], token: usize) -> &'a [f32] {
         &values[token * self.row + self.row / 3..][..self.size]
     }
 
-    #[inline(always)]
     fn value<'a>(&self, values: &'a [f32], token: usize) -> &'a [f32] {
         &values[token * self.row + self.row / 3 * 2..][..self.size]
     }
 
-    #[inline(always)]
     fn scale(&self) -> f32 {
         1.0 / (self.size as f32).sqrt()
     }
 
     /// Computes `shares` from the packed values, which begin at this head's first query.
-    #[inline(always)]
     fn look(&mut self, values: &[f32]) {
         let scale = self.scale();
         for token in 0..self.tokens {
@@ -371,29 +329,20 @@ impl CustomOp1 for Attention {
         let (batch, tokens, row) = self.dims(layout)?;
         let (values, width) = (of_layout(qkv, layout)?, row / 3);
         let mut attended = vec![0.0; batch * tokens * width];
-        Wide::detect().run(
-            #[inline(always)]
-            || {
-                for sequence in 0..batch {
-                    let mut head = self.head(sequence, tokens, row);
-                    for number in 0..self.heads {
-                        let values = &values[sequence * tokens * row + number * head.size..];
-                        head.look(values);
-                        for token in 0..tokens {
-                            let out = (sequence * tokens + token) * width + number * head.size;
-                            let out = &mut attended[out..out + head.size];
-                            for other in 0..head.seen {
-                                add_scaled(
-                                    out,
-                                    head.shares[token * head.seen + other],
-                                    head.value(values, other),
-                                );
-                            }
-                        }
+        for sequence in 0..batch {
+            let mut head = self.head(sequence, tokens, row);
+            for number in 0..self.heads {
+                let values = &values[sequence * tokens * row + number * head.size..];
+                head.look(values);
+                for token in 0..tokens {
+                    let out = (sequence * tokens + token) * width + number * head.size;
+                    let out = &mut attended[out..out + head.size];
+                    for other in 0..head.seen {
+                        add_scaled(out, head.shares[token * head.seen + other], head.value(values, other));
                     }
                 }
-            },
-        );
+            }
+        }
         Ok((CpuStorage::F32(attended), Shape::from((batch, tokens, width))))
     }
 
@@ -404,26 +353,20 @@ impl CustomOp1 for Attention {
         let (batch, tokens, row) = self.dims(layout)?;
         let (values, gradients) = (of_storage(&storage, layout)?, of_storage(&g_storage, g_layout)?);
         let mut back = vec![0.0; values.len()];
-        Wide::detect().run(
-            #[inline(always)]
-            || {
-                for sequence in 0..batch {
-                    let mut head = self.head(sequence, tokens, row);
-                    for number in 0..self.heads {
-                        let start = sequence * tokens * row + number * head.size;
-                        head.look(&values[start..]);
-                        let gradients = &gradients[sequence * tokens * row / 3 + number * head.size..];
-                        backwards(&head, &values[start..], gradients, &mut back[start..]);
-                    }
-                }
-            },
-        );
+        for sequence in 0..batch {
+            let mut head = self.head(sequence, tokens, row);
+            for number in 0..self.heads {
+                let start = sequence * tokens * row + number * head.size;
+                head.look(&values[start..]);
+                let gradients = &gradients[sequence * tokens * row / 3 + number * head.size..];
+                backwards(&head, &values[start..], gradients, &mut back[start..]);
+            }
+        }
         Ok(Some(like(back, qkv)?))
     }
 }
 
 /// Adds one head's gradient to `back`, which has the layout of `values`.
-#[inline(always)]
 fn backwards(head: &Head, values: &[f32], gradients: &[f32], back: &mut [f32]) {
     let (width, scale) = (head.row / 3, head.scale());
     let mut pulls = vec![0.0; head.seen];

@@ -1,7 +1,7 @@
 //! Scales a picture down with OpenCV's linear interpolation, which reads only the four nearest source pixels. Smoother
 //! scaling would remove grain and so lower the scores.
 
-use crate::wide::Wide;
+use crate::video::wide::Wide;
 
 /// Scales pictures of one size to at most a width or height.
 #[derive(Debug, Default)]
