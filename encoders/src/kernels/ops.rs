@@ -172,7 +172,8 @@ impl Product<'_> {
         let finish =
             Finish { bias: self.linear.bias.as_deref(), activation: self.activation, factor, residual };
         let from = Input::new(Rows::new(values, rows, inputs, inputs), self.norm);
-        let cores = Cores { processor: self.linear.processor, threads: get_num_threads() };
+        let threads = threads_for(rows.max(OPERATIONS_OF_A_READ) * inputs * outputs);
+        let cores = Cores { processor: self.linear.processor, threads };
         Ok(filled(&self.place, rows, outputs, |to| match &self.linear.weight {
             Weight::Float(panels) if thirds::pays(cores, rows) => {
                 thirds::multiply(cores, from, panels, to, finish);
@@ -272,9 +273,23 @@ impl CustomOp1 for AttentionOf<'_> {
             bail!("the rotary angles do not fit {tokens} tokens and heads of {size} values");
         }
         let shape = Heads { batch, tokens, heads, kv_heads, size, mask, angles, scale, is_bf16 };
-        let (packed, cores) = (values(packed, layout)?, Cores { processor, threads: get_num_threads() });
+        // Two products of heads * size values for each pair of tokens.
+        let threads = threads_for(2 * rows * tokens * heads * size);
+        let (packed, cores) = (values(packed, layout)?, Cores { processor, threads });
         Ok(filled(&self.place, rows, heads * size, |target| attend(cores, packed, target, shape)))
     }
+}
+
+/// The fewest multiplications that threads share: passing a part to another thread takes longer than a smaller operation.
+const FEWEST_SHARED: usize = 1 << 22;
+/// What a layer norm takes for a value, in multiplications.
+const OPERATIONS_OF_A_VALUE: usize = 16;
+/// What reading a weight from memory takes, in multiplications: few rows wait for that.
+const OPERATIONS_OF_A_READ: usize = 16;
+
+/// Threads for an operation of this many multiplications.
+fn threads_for(multiplications: usize) -> usize {
+    if multiplications < FEWEST_SHARED { 1 } else { get_num_threads().max(1) }
 }
 
 /// Rows that one thread normalises at a time.
@@ -332,8 +347,8 @@ impl CustomOp1 for Normalisation<'_> {
         let Normalisation { processor, norm, ref place } = *self;
         Ok(filled(place, count, width, |target| {
             let some = |(first, last)| normalise(processor, rows, norm, target, first..last);
-            match get_num_threads() {
-                0 | 1 => some((0, count)),
+            match threads_for(x.len() * OPERATIONS_OF_A_VALUE) {
+                1 => some((0, count)),
                 _ => pieces.into_par_iter().for_each(some),
             }
         }))
