@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::{self, ScopedJoinHandle};
+use std::thread;
 
 use super::blocks::{BLOCK, Blocks};
 use super::file::{Sections, SegmentError, damaged, map_core, map_vectors, read_header, read_table};
@@ -74,36 +74,29 @@ impl StoredCore<'_> {
         let mut core = Pages::zeroed(self.layout.core_bytes())?;
         let share = self.share();
         let parts = core.bytes_mut().chunks_mut(share * BLOCK).zip(self.sums.chunks(share));
-        thread::scope(|scope| {
-            let readers = parts.enumerate().map(|(at, (bytes, sums))| {
-                scope.spawn(move || {
-                    let mut file = self.at_block(at * share)?;
-                    let mut blocks = bytes.chunks_mut(BLOCK).zip(sums);
-                    blocks.try_for_each(|(block, sum)| read_block(&mut file, block, *sum))
-                })
-            });
-            all(readers.collect())
-        })?;
+        in_threads(parts.enumerate().map(|(at, (bytes, sums))| {
+            move || {
+                let mut file = self.at_block(at * share)?;
+                let mut blocks = bytes.chunks_mut(BLOCK).zip(sums);
+                blocks.try_for_each(|(block, sum)| read_block(&mut file, block, *sum))
+            }
+        }))?;
         Ok(core)
     }
 
-    /// Reads the core in order. Through a mapping the system would read it page by page.
+    /// Reads the core block by block. Through a mapping the system would read it page by page.
     fn verify(&self) -> Result<(), SegmentError> {
         let (length, share) = (self.layout.core_bytes(), self.share());
-        let parts = self.sums.chunks(share).enumerate();
-        thread::scope(|scope| {
-            let readers = parts.map(|(at, sums)| {
-                scope.spawn(move || {
-                    let mut file = self.at_block(at * share)?;
-                    let mut buffer = vec![0; BLOCK];
-                    sums.iter().zip(at * share..).try_for_each(|(sum, block)| {
-                        let bytes = BLOCK.min(length - block * BLOCK);
-                        read_block(&mut file, &mut buffer[..bytes], *sum)
-                    })
+        in_threads(self.sums.chunks(share).enumerate().map(|(at, sums)| {
+            move || {
+                let mut file = self.at_block(at * share)?;
+                let mut buffer = vec![0; BLOCK];
+                sums.iter().zip(at * share..).try_for_each(|(sum, block)| {
+                    let bytes = BLOCK.min(length - block * BLOCK);
+                    read_block(&mut file, &mut buffer[..bytes], *sum)
                 })
-            });
-            all(readers.collect())
-        })
+            }
+        }))
     }
 
     /// Blocks that one thread reads.
@@ -125,9 +118,15 @@ fn read_block(file: &mut File, block: &mut [u8], sum: u32) -> Result<(), Segment
     if crc32fast::hash(block) == sum { Ok(()) } else { Err(damaged("the checksum of a block is another")) }
 }
 
-/// Waits for all readers; returns the error of the first one that failed.
-fn all(readers: Vec<ScopedJoinHandle<Result<(), SegmentError>>>) -> Result<(), SegmentError> {
-    readers.into_iter().try_for_each(|reader| reader.join().unwrap_or_else(|panic| resume_unwind(panic)))
+/// Runs each of `reads` in a thread; returns the error of the first one that failed.
+fn in_threads<R>(reads: impl Iterator<Item = R>) -> Result<(), SegmentError>
+where
+    R: FnOnce() -> Result<(), SegmentError> + Send,
+{
+    thread::scope(|scope| {
+        let readers: Vec<_> = reads.map(|read| scope.spawn(read)).collect();
+        readers.into_iter().try_for_each(|reader| reader.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
 }
 
 #[cfg(test)]

@@ -100,7 +100,7 @@ pub(super) fn read(
 ) -> Vec<SnapshotError> {
     let mut left_out = Vec::new();
     for segment in &level.segments {
-        if let Err(error) = read_segment(folder, snapshot, segment, into) {
+        if let Err(error) = adopt_segment(folder, snapshot, segment, into) {
             left_out.push(error);
         }
     }
@@ -114,7 +114,7 @@ pub(super) fn read(
     left_out
 }
 
-fn read_segment(
+fn adopt_segment(
     folder: &Path,
     snapshot: &Path,
     segment: &StoredSegment,
