@@ -15,6 +15,18 @@ use super::norm::{Input, Norm, normalise};
 use super::pairs::PairPanels;
 use super::{Activation, Cores, Processor, bf16, blocking, float, thirds};
 
+/// The fewest multiplications that threads share: passing a part to another thread takes longer than a smaller operation.
+const FEWEST_SHARED: usize = 1 << 22;
+/// What a layer norm takes for a value, in multiplications.
+const OPERATIONS_OF_A_VALUE: usize = 16;
+/// What reading a weight from memory takes, in multiplications: few rows wait for that.
+const OPERATIONS_OF_A_READ: usize = 16;
+
+/// Threads for an operation of this many multiplications.
+fn threads_for(multiplications: usize) -> usize {
+    if multiplications < FEWEST_SHARED { 1 } else { get_num_threads().max(1) }
+}
+
 /// `x W + b` on f32 rows on the CPU, with packed weights.
 #[derive(Debug)]
 pub(crate) struct PackedLinear {
@@ -273,23 +285,11 @@ impl CustomOp1 for AttentionOf<'_> {
             bail!("the rotary angles do not fit {tokens} tokens and heads of {size} values");
         }
         let shape = Heads { batch, tokens, heads, kv_heads, size, mask, angles, scale, is_bf16 };
-        // Two products of heads * size values for each pair of tokens.
+        // For each pair of tokens: a query by a key, and a softmax weight by a value.
         let threads = threads_for(2 * rows * tokens * heads * size);
         let (packed, cores) = (values(packed, layout)?, Cores { processor, threads });
         Ok(filled(&self.place, rows, heads * size, |target| attend(cores, packed, target, shape)))
     }
-}
-
-/// The fewest multiplications that threads share: passing a part to another thread takes longer than a smaller operation.
-const FEWEST_SHARED: usize = 1 << 22;
-/// What a layer norm takes for a value, in multiplications.
-const OPERATIONS_OF_A_VALUE: usize = 16;
-/// What reading a weight from memory takes, in multiplications: few rows wait for that.
-const OPERATIONS_OF_A_READ: usize = 16;
-
-/// Threads for an operation of this many multiplications.
-fn threads_for(multiplications: usize) -> usize {
-    if multiplications < FEWEST_SHARED { 1 } else { get_num_threads().max(1) }
 }
 
 /// Rows that one thread normalises at a time.
@@ -433,5 +433,38 @@ mod tests {
             }
         }
         assert!(Norm::new(&weight, &matrix.get(0).unwrap(), 1e-5).is_err());
+    }
+
+    /// Each operation is just large enough to be shared.
+    #[test]
+    fn threads_share_large_operations() {
+        let Some(processor) = Processor::detect() else { return };
+        let (x, weight) = (tensor(164, 160, 1), tensor(160, 160, 2));
+        const { assert!(164 * 160 * 160 >= FEWEST_SHARED) };
+        let layer = PackedLinear::of_floats(processor, &weight, None).unwrap();
+        check(layer.forward(&x, None, None, Beside::Nothing), &x.matmul(&weight).unwrap());
+
+        let (x, ones) =
+            (tensor(4096, 64, 1), Tensor::ones(64, candle_core::DType::F32, &Device::Cpu).unwrap());
+        const { assert!(4096 * 64 * OPERATIONS_OF_A_VALUE >= FEWEST_SHARED) };
+        let norm = Norm::new(&ones, &ones, 1e-5).unwrap();
+        check(norm.forward(processor, &x), &candle_nn::ops::layer_norm(&x, &ones, &ones, 1e-5).unwrap());
+
+        let (tokens, heads, size) = (64, 4, 16);
+        let attention = Attention {
+            processor,
+            tokens,
+            heads,
+            kv_heads: heads,
+            mask: AttentionMask::All,
+            angles: None,
+            scale: 0.25,
+            is_bf16: false,
+        };
+        let packed = tensor(8 * tokens, 3 * heads * size, 1);
+        assert!(2 * 8 * tokens * tokens * heads * size >= FEWEST_SHARED);
+        let alone = |sequence| attention.of(&packed.narrow(0, sequence * tokens, tokens)?);
+        let alone: Vec<Tensor> = (0..8).map(alone).collect::<Result<_>>().unwrap();
+        check(attention.of(&packed), &Tensor::cat(&alone, 0).unwrap());
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use candle_core::{CpuStorage, CustomOp1, CustomOp2, CustomOp3, D, Layout, Result, Shape, Storage, Tensor};
 
 /// Epsilon of every layer norm.
-pub(crate) const EPSILON: f32 = 1e-5;
+pub(super) const EPSILON: f32 = 1e-5;
 
 /// `x + bias` on the last dimension, then ReLU if `relu`.
 pub(crate) fn add_bias(x: &Tensor, bias: &Tensor, relu: bool) -> Result<Tensor> {
