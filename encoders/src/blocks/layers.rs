@@ -166,6 +166,11 @@ impl Linear {
         Affine::of_rows(weight, bias)?.ready(&placement.in_f32())
     }
 
+    /// As [`Linear::of_rows`], for rows of pixels: see [`Placement::for_pixels`].
+    pub(crate) fn of_pixels(placement: &Placement, weight: &Tensor, bias: Option<Tensor>) -> Result<Self> {
+        Affine::of_rows(weight, bias)?.ready(&placement.for_pixels())
+    }
+
     /// `weight`: (inputs, outputs); computes in the precision of `placement`.
     pub(crate) fn without_bias(placement: &Placement, weight: &Tensor) -> Result<Self> {
         Affine { weight: weight.clone(), bias: None }.ready(placement)

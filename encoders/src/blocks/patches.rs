@@ -51,7 +51,7 @@ impl Patches {
         let patch = sides.patch;
         let weight = weights.get(&format!("{name}.weight"), &[width, 3, patch, patch])?;
         let bias = has_bias.then(|| weights.get(&format!("{name}.bias"), &[width])).transpose()?;
-        let layer = Linear::of_rows(weights.placement(), &weight.flatten_from(1)?, bias)?;
+        let layer = Linear::of_pixels(weights.placement(), &weight.flatten_from(1)?, bias)?;
         Ok(Patches { layer, device: weights.placement().device().clone(), patch })
     }
 

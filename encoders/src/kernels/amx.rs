@@ -74,15 +74,6 @@ pub(super) fn tiles(rows: usize) -> Vec<(usize, usize)> {
     blocking::even_steps(rows, rows.div_ceil(ROWS), ROWS)
 }
 
-/// What the words of rows and panels are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Word {
-    /// Pairs of bf16 numbers. Sums are f32.
-    Pair,
-    /// Steps of pairs of the numbers' upper thirds, each followed by one of middle and one of lower thirds. Sums are f32.
-    Thirds,
-}
-
 /// A few rows and the part of a panel that multiplies them.
 #[derive(Clone, Copy)]
 pub(super) struct Factors<'a> {
@@ -104,10 +95,9 @@ impl Factors<'_> {
     ///
     /// # Safety
     /// The calling thread holds [`Registers`]. Memory of 16 or 32 rows exists, and room for as many rows of sums.
-    pub(super) unsafe fn multiply(self, _: &Registers, word: Word, count: usize) {
-        let step = STEP * PANEL * if word == Word::Thirds { 3 } else { 1 };
+    pub(super) unsafe fn multiply(self, _: &Registers, count: usize) {
+        let step = STEP * PANEL;
         let (whole, rest) = self.panel.split_at(self.panel.len() / step * step);
-        assert!(rest.is_empty() || word != Word::Thirds, "panels of thirds are padded");
         // The last step is a copy, padded with zeros.
         let mut last = [0_u32; STEP * PANEL];
         last[..rest.len()].copy_from_slice(rest);
@@ -126,11 +116,9 @@ impl Factors<'_> {
         };
         // SAFETY: as the caller promises.
         unsafe {
-            match (word, count > ROWS / 2) {
-                (Word::Pair, true) => x86::pairs_of_32_rows(run),
-                (Word::Pair, false) => x86::pairs_of_16_rows(run),
-                (Word::Thirds, true) => x86::thirds_of_32_rows(run),
-                (Word::Thirds, false) => x86::thirds_of_16_rows(run),
+            match count > ROWS / 2 {
+                true => x86::pairs_of_32_rows(run),
+                false => x86::pairs_of_16_rows(run),
             }
         }
     }
@@ -181,7 +169,7 @@ mod x86 {
             })+
         };
     }
-    absent!(pairs_of_32_rows pairs_of_16_rows thirds_of_32_rows thirds_of_16_rows);
+    absent!(pairs_of_32_rows pairs_of_16_rows);
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -332,78 +320,6 @@ mod x86 {
         };
     }
 
-    /// The smallest products first: upper by lower, upper by middle, middle by middle, middle by upper, lower by upper,
-    /// upper by upper thirds.
-    macro_rules! thirds_of_32_rows {
-        () => {
-            "tileloadd tmm4, [{upper} + {stride}*1]
-            tileloadd tmm6, [{panel} + {width}*1 + 4096]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tileloadd tmm7, [{panel} + {width}*1 + 4160]
-            tdpbf16ps tmm1, tmm4, tmm7
-            tileloadd tmm5, [{lower} + {stride}*1]
-            tdpbf16ps tmm2, tmm5, tmm6
-            tdpbf16ps tmm3, tmm5, tmm7
-            tileloadd tmm6, [{panel} + {width}*1 + 2048]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tileloadd tmm7, [{panel} + {width}*1 + 2112]
-            tdpbf16ps tmm1, tmm4, tmm7
-            tdpbf16ps tmm2, tmm5, tmm6
-            tdpbf16ps tmm3, tmm5, tmm7
-            tileloadd tmm4, [{upper} + {stride}*1 + 64]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tdpbf16ps tmm1, tmm4, tmm7
-            tileloadd tmm5, [{lower} + {stride}*1 + 64]
-            tdpbf16ps tmm2, tmm5, tmm6
-            tdpbf16ps tmm3, tmm5, tmm7
-            tileloadd tmm6, [{panel} + {width}*1]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tileloadd tmm7, [{panel} + {width}*1 + 64]
-            tdpbf16ps tmm1, tmm4, tmm7
-            tdpbf16ps tmm2, tmm5, tmm6
-            tdpbf16ps tmm3, tmm5, tmm7
-            tileloadd tmm4, [{upper} + {stride}*1 + 128]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tdpbf16ps tmm1, tmm4, tmm7
-            tileloadd tmm5, [{lower} + {stride}*1 + 128]
-            tdpbf16ps tmm2, tmm5, tmm6
-            tdpbf16ps tmm3, tmm5, tmm7
-            tileloadd tmm4, [{upper} + {stride}*1]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tdpbf16ps tmm1, tmm4, tmm7
-            tileloadd tmm5, [{lower} + {stride}*1]
-            tdpbf16ps tmm2, tmm5, tmm6
-            tdpbf16ps tmm3, tmm5, tmm7"
-        };
-    }
-
-    macro_rules! thirds_of_16_rows {
-        () => {
-            "tileloadd tmm4, [{upper} + {stride}*1]
-            tileloadd tmm6, [{panel} + {width}*1 + 4096]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tileloadd tmm7, [{panel} + {width}*1 + 4160]
-            tdpbf16ps tmm1, tmm4, tmm7
-            tileloadd tmm6, [{panel} + {width}*1 + 2048]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tileloadd tmm7, [{panel} + {width}*1 + 2112]
-            tdpbf16ps tmm1, tmm4, tmm7
-            tileloadd tmm4, [{upper} + {stride}*1 + 64]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tdpbf16ps tmm1, tmm4, tmm7
-            tileloadd tmm6, [{panel} + {width}*1]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tileloadd tmm7, [{panel} + {width}*1 + 64]
-            tdpbf16ps tmm1, tmm4, tmm7
-            tileloadd tmm4, [{upper} + {stride}*1 + 128]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tdpbf16ps tmm1, tmm4, tmm7
-            tileloadd tmm4, [{upper} + {stride}*1]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tdpbf16ps tmm1, tmm4, tmm7"
-        };
-    }
-
     macro_rules! store_16_rows {
         () => {
             "tilestored [{into} + {across}*1], tmm0
@@ -424,8 +340,6 @@ mod x86 {
 
     kernel!(pairs_of_32_rows, row 64, panel 2048, pairs_of_32_rows!(), store_32_rows!());
     kernel!(pairs_of_16_rows, row 64, panel 2048, pairs_of_16_rows!(), store_16_rows!());
-    kernel!(thirds_of_32_rows, row 192, panel 6144, thirds_of_32_rows!(), store_32_rows!());
-    kernel!(thirds_of_16_rows, row 192, panel 6144, thirds_of_16_rows!(), store_16_rows!());
 }
 
 #[cfg(test)]
@@ -439,7 +353,7 @@ mod tests {
 
     /// Runs the kernel, and gives the rows of sums.
     #[track_caller]
-    fn run(word: Word, rows: &[u32], panel: &[u32], count: usize) -> Option<Vec<Vec<u32>>> {
+    fn run(rows: &[u32], panel: &[u32], count: usize) -> Option<Vec<Vec<u32>>> {
         if !is_usable() {
             println!("skipped: the processor has no AMX");
             return None;
@@ -454,7 +368,7 @@ mod tests {
             ahead: Ahead::share(panel, 0, 1),
         };
         // SAFETY: the registers are usable, and configured once; there are 32 rows of words and of sums.
-        unsafe { factors.multiply(&Registers::configure(), word, count) };
+        unsafe { factors.multiply(&Registers::configure(), count) };
         assert!(
             sums.chunks(ACROSS).all(|row| row[PANEL..].iter().all(|it| *it == u32::MAX)),
             "beyond the panel"
@@ -476,7 +390,7 @@ mod tests {
         // Rows are padded with zeros.
         rows.chunks_mut(STRIDE).for_each(|row| row[lines..].fill(0));
         let panel: Vec<u32> = (0..lines * PANEL).map(|at| pair(at + 12_345)).collect();
-        let Some(got) = run(Word::Pair, &rows, &panel, count) else { return };
+        let Some(got) = run(&rows, &panel, count) else { return };
         let halves = |word: u32| [word << 16, word & 0xffff_0000].map(|bits| f64::from(f32::from_bits(bits)));
         for (row, sums) in got.iter().enumerate() {
             for (column, got) in sums.iter().enumerate() {
@@ -502,7 +416,7 @@ mod tests {
 
     #[test]
     fn a_panel_without_lines_gives_zeros() {
-        let Some(got) = run(Word::Pair, &vec![0; ROWS * STRIDE], &[], 32) else { return };
+        let Some(got) = run(&vec![0; ROWS * STRIDE], &[], 32) else { return };
         assert!(got.iter().flatten().all(|sum| *sum == 0));
     }
 

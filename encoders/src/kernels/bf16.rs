@@ -13,11 +13,13 @@ use super::amx::{self, Registers};
 use super::blocking::{self, Ahead, Blocks, Piece};
 use super::elementwise::Moments;
 use super::finish::{Finish, TilePosition};
-use super::float::{TILE, TileOfFloats};
+use super::float::{FloatSums, TILE};
 use super::lanes::{Lanes, Work};
 use super::matrix::{Aligned, PANEL, Target};
 use super::norm::Input;
 use super::pairs::{PairPanels, RowWord, STRIDE};
+use super::tiles::{Tile, Word};
+use super::walk::{Operands, Walk};
 
 /// The most rows of a block without AMX: their copies take 455 KiB, which stay in the L2 cache.
 const BLOCK: usize = 8 * TILE;
@@ -61,14 +63,18 @@ pub(super) fn multiply(
         }
         false => (STRIDE, Blocks { most: BLOCK, step: 1 }),
     };
-    let product = Product { input, panels, target, finish, word, has_amx, depths, stride };
+    let product = Product { input, panels, target, finish, word, depths, stride };
     let run = |part: Piece| {
         BLOCK_ROWS.with_borrow_mut(|block| {
             let rows = part.rows.1 - part.rows.0;
             block.words.reserve(rows.next_multiple_of(amx::ROWS) * stride);
             block.moments.resize(rows, Moments::default());
             block.row.resize(2 * most, 0.0);
-            processor.run(PartOf { product: &product, part, block });
+            let part = PartOf { product: &product, part, block };
+            match has_amx {
+                true => processor.run_wide(InTiles(part)),
+                false => processor.run(part),
+            }
         });
     };
     let parts = blocking::parts(rows.rows, panels.count(), threads, blocks);
@@ -84,7 +90,6 @@ struct Product<'a> {
     target: Target,
     finish: Finish<'a>,
     word: RowWord,
-    has_amx: bool,
     /// The pairs of each part of a row.
     depths: Vec<(usize, usize)>,
     /// Words from one copied row to the next.
@@ -103,27 +108,19 @@ impl Work for PartOf<'_> {
     #[inline(always)]
     unsafe fn run<L: Lanes>(self) {
         let PartOf { product, part, block } = self;
-        let Product { panels, target, finish, has_amx, depths, stride, .. } = product;
+        let Product { panels, target, finish, depths, stride, .. } = product;
         let (first, last) = part.rows;
-        let tiles = match has_amx {
-            true => amx::tiles(last - first),
-            false => blocking::even(last - first, (last - first).div_ceil(L::TILE)),
-        };
-        let mut sums = TileOfFloats::zeros();
+        let tiles = blocking::even(last - first, (last - first).div_ceil(L::TILE));
+        let mut sums = Tile::ZEROS;
         // SAFETY: the processor has the instructions of `L`, as the caller promises, and AVX512-BF16 if words are
         // pairs. The block has `stride` words for each row of a tile, as many as a part of a row needs. The
         // caller of `multiply` holds the target, and no other part has these rows and panels.
         unsafe {
-            let registers = has_amx.then(|| Registers::configure());
             product.input.measure::<L>(first..last, &mut block.moments);
-            for (at, (from, to)) in depths.iter().enumerate() {
+            for (from, to) in depths {
                 product.copy::<L>(first..last, *from..*to, block);
                 for panel in part.panels.0..part.panels.1 {
-                    let next = match panel + 1 < part.panels.1 {
-                        true => Some((panel + 1, (*from, *to))),
-                        false => depths.get(at + 1).map(|depths| (part.panels.0, *depths)),
-                    };
-                    let next = next.map_or(&[][..], |(panel, (from, to))| panels.lines(panel, from, to));
+                    let next = product.next(part, panel, *from);
                     for (tile, (top, bottom)) in tiles.iter().enumerate() {
                         let place = TilePosition {
                             row: first + top,
@@ -132,19 +129,17 @@ impl Work for PartOf<'_> {
                             is_first: *from == 0,
                             is_last: *to == panels.pairs(),
                         };
-                        finish.prefetch::<L>(*target, place);
+                        let epilogue = finish.of(*target, place);
+                        epilogue.prefetch::<L>(epilogue.rows());
                         let factors = Factors {
                             rows: block.words.values()[top * stride..].as_ptr(),
                             panel: panels.lines(panel, *from, *to),
-                            into: sums.rows().as_mut_ptr().cast(),
+                            into: sums.0.as_mut_ptr().cast(),
                             across: PANEL,
                             ahead: Ahead::share(next, tile, tiles.len()),
                         };
-                        match &registers {
-                            Some(registers) => factors.multiply_in(registers, *stride, place.rows),
-                            None => factors.multiply::<L>(product.word, place.rows),
-                        }
-                        finish.store::<L>(&sums, *target, place);
+                        factors.multiply::<L>(product.word, place.rows);
+                        epilogue.store::<L>(&FloatSums(&sums), epilogue.rows());
                     }
                 }
             }
@@ -152,7 +147,84 @@ impl Work for PartOf<'_> {
     }
 }
 
+/// As [`PartOf`], in tile registers.
+struct InTiles<'a>(PartOf<'a>);
+
+impl Work for InTiles<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) {
+        let InTiles(PartOf { product, part, block }) = self;
+        let Product { panels, target, finish, .. } = *product;
+        // SAFETY: as above; `multiply` checked that there are tile registers.
+        unsafe {
+            let registers = Registers::configure();
+            product.input.measure::<L>(part.rows.0..part.rows.1, &mut block.moments);
+            for (from, to) in &product.depths {
+                product.copy::<L>(part.rows.0..part.rows.1, *from..*to, block);
+                let walk =
+                    Walk { target, finish, part, is_first: *from == 0, is_last: *to == panels.pairs() };
+                walk.run::<L>(&registers, &mut Depth { product, part, block, pairs: (*from, *to) });
+            }
+        }
+    }
+}
+
+/// One depth block of a walk in tile registers.
+struct Depth<'a> {
+    product: &'a Product<'a>,
+    part: Piece,
+    block: &'a Block,
+    pairs: (usize, usize),
+}
+
+impl Operands for Depth<'_> {
+    type Sums<'a>
+        = FloatSums<'a>
+    where
+        Self: 'a;
+
+    fn word(&self) -> Word {
+        Word::Pairs
+    }
+
+    unsafe fn prepare(&mut self, _: usize) {}
+
+    #[inline(always)]
+    fn panel(&self, panel: usize) -> &[u32] {
+        self.product.panels.lines(panel, self.pairs.0, self.pairs.1)
+    }
+
+    #[inline(always)]
+    fn next(&self, panel: usize) -> &[u32] {
+        self.product.next(self.part, panel, self.pairs.0)
+    }
+
+    #[inline(always)]
+    fn rows(&self, top: usize) -> (*const u8, usize) {
+        let stride = self.product.stride;
+        (self.block.words.values()[top * stride..].as_ptr().cast(), 4 * stride)
+    }
+
+    #[inline(always)]
+    fn sums<'a>(&'a self, tile: &'a Tile, _: usize, _: TilePosition) -> FloatSums<'a> {
+        FloatSums(tile)
+    }
+}
+
 impl Product<'_> {
+    /// The lines that a part multiplies after those of `panel` in the depth block that begins at the pair `from`.
+    #[inline(always)]
+    fn next(&self, part: Piece, panel: usize, from: usize) -> &[u32] {
+        if panel + 1 < part.panels.1 {
+            let depth = self.depths.iter().find(|depth| depth.0 == from);
+            return depth.map_or(&[], |(from, to)| self.panels.lines(panel + 1, *from, *to));
+        }
+        let depth = self.depths.iter().find(|depth| depth.0 > from);
+        depth.map_or(&[], |(from, to)| self.panels.lines(part.panels.0, *from, *to))
+    }
+
     /// Copies some pairs of some rows, rounded, into the block.
     ///
     /// # Safety
@@ -200,7 +272,7 @@ impl Factors<'_> {
         let (rows, into) = (rows.cast(), into.cast());
         let factors = amx::Factors { rows, stride: 4 * stride, panel, into, across, ahead };
         // SAFETY: as the caller promises.
-        unsafe { factors.multiply(registers, amx::Word::Pair, count) };
+        unsafe { factors.multiply(registers, count) };
     }
 
     /// Multiplies `count` rows, 1 to [`Lanes::TILE`].

@@ -68,13 +68,10 @@ impl<'a> Ahead<'a> {
         (self.0.as_ptr(), self.0.len().div_ceil(LINE))
     }
 
-    /// Prefetches the lines of one of several steps.
-    #[inline(always)]
-    pub(super) fn fetch_share<L: Lanes>(self, step: usize, steps: usize) {
-        let (first, lines) = self.lines();
-        for line in lines * step / steps..lines * (step + 1) / steps {
-            L::prefetch_far(first.wrapping_add(line * LINE));
-        }
+    /// Divides the memory into `shares` shares, of which the last ones may be smaller or empty.
+    pub(super) fn divided(self, shares: usize) -> Shares {
+        let (next, left) = self.lines();
+        Shares { next, left, most: left.div_ceil(shares.max(1)) }
     }
 
     /// Prefetches the next two lines, while any remain.
@@ -85,5 +82,27 @@ impl<'a> Ahead<'a> {
             L::prefetch_far(from);
             L::prefetch_far(from.wrapping_add(LINE));
         }
+    }
+}
+
+/// Memory that is prefetched share by share.
+pub(super) struct Shares {
+    next: *const u8,
+    /// Cache lines that no share had yet.
+    left: usize,
+    /// Cache lines of a share.
+    most: usize,
+}
+
+impl Shares {
+    /// Prefetches the next share.
+    #[inline(always)]
+    pub(super) fn fetch_share<L: Lanes>(&mut self) {
+        let lines = self.most.min(self.left);
+        for line in 0..lines {
+            L::prefetch_far(self.next.wrapping_add(line * LINE));
+        }
+        self.next = self.next.wrapping_add(lines * LINE);
+        self.left -= lines;
     }
 }

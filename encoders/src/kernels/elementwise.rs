@@ -4,7 +4,7 @@ use std::f32::consts::{FRAC_1_SQRT_2, LN_2, LOG2_E};
 
 use serde::{Deserialize, Serialize};
 
-use super::lanes::Lanes;
+use super::lanes::{Arithmetic, Lanes};
 
 /// The activation function between the two layers of an MLP, by its name in config.json files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub(crate) enum Activation {
 pub(super) trait OfValues {
     /// # Safety
     /// The processor has the instructions of `L`.
-    unsafe fn of<L: Lanes>(x: L) -> L;
+    unsafe fn of<L: Arithmetic>(x: L) -> L;
 }
 
 /// The identity.
@@ -47,30 +47,30 @@ pub(super) struct Silu;
 
 impl OfValues for Unchanged {
     #[inline(always)]
-    unsafe fn of<L: Lanes>(x: L) -> L {
+    unsafe fn of<L: Arithmetic>(x: L) -> L {
         x
     }
 }
 
 impl OfValues for QuickGelu {
     #[inline(always)]
-    unsafe fn of<L: Lanes>(x: L) -> L {
+    unsafe fn of<L: Arithmetic>(x: L) -> L {
         // SAFETY: as the caller promises, here and below.
-        unsafe { sigmoid_times(x, x.times(L::splat(1.702))) }
+        unsafe { sigmoid_times(x, x.times(L::splat(-1.702 * LOG2_E))) }
     }
 }
 
 impl OfValues for Silu {
     #[inline(always)]
-    unsafe fn of<L: Lanes>(x: L) -> L {
+    unsafe fn of<L: Arithmetic>(x: L) -> L {
         // SAFETY: as above.
-        unsafe { sigmoid_times(x, x) }
+        unsafe { sigmoid_times(x, x.times(L::splat(-LOG2_E))) }
     }
 }
 
 impl OfValues for Relu {
     #[inline(always)]
-    unsafe fn of<L: Lanes>(x: L) -> L {
+    unsafe fn of<L: Arithmetic>(x: L) -> L {
         // SAFETY: as above.
         unsafe { x.most(L::splat(0.0)) }
     }
@@ -78,7 +78,7 @@ impl OfValues for Relu {
 
 impl OfValues for Gelu {
     #[inline(always)]
-    unsafe fn of<L: Lanes>(x: L) -> L {
+    unsafe fn of<L: Arithmetic>(x: L) -> L {
         // SAFETY: as above.
         unsafe {
             let half = x.times(L::splat(0.5));
@@ -89,19 +89,19 @@ impl OfValues for Gelu {
 
 impl OfValues for GeluNew {
     #[inline(always)]
-    unsafe fn of<L: Lanes>(x: L) -> L {
+    unsafe fn of<L: Arithmetic>(x: L) -> L {
         // SAFETY: as above.
         unsafe {
             // 0.5 x (1 + tanh(y)) is x times the sigmoid of 2y.
             let cubic = x.times(x).times_plus(L::splat(0.044_715), L::splat(1.0));
-            sigmoid_times(x, x.times(L::splat(2.0 * 0.797_884_6)).times(cubic))
+            sigmoid_times(x, x.times(L::splat(-2.0 * 0.797_884_6 * LOG2_E)).times(cubic))
         }
     }
 }
 
 /// 2^x, to 2 units in the last place; `x` is clamped to -126 ..= 126.
 #[inline(always)]
-unsafe fn two_to<L: Lanes>(x: L) -> L {
+unsafe fn two_to<L: Arithmetic>(x: L) -> L {
     // SAFETY: as the caller promises.
     unsafe {
         // With this order of operands, NaN stays NaN.
@@ -119,7 +119,7 @@ unsafe fn two_to<L: Lanes>(x: L) -> L {
 
 /// The error function, to 1.5e-7 (Abramowitz and Stegun, 7.1.26).
 #[inline(always)]
-unsafe fn erf<L: Lanes>(x: L) -> L {
+unsafe fn erf<L: Arithmetic>(x: L) -> L {
     // SAFETY: as the caller promises.
     unsafe {
         let size = x.magnitude();
@@ -136,14 +136,11 @@ unsafe fn erf<L: Lanes>(x: L) -> L {
     }
 }
 
-/// `x * sigmoid(y)`.
+/// `x / (1 + 2^y)`: `x` times the sigmoid of `-y` by the natural exponential function.
 #[inline(always)]
-unsafe fn sigmoid_times<L: Lanes>(x: L, y: L) -> L {
+unsafe fn sigmoid_times<L: Arithmetic>(x: L, y: L) -> L {
     // SAFETY: as the caller promises.
-    unsafe {
-        let fallen = two_to(y.times(L::splat(-LOG2_E)));
-        x.times(fallen.plus(L::splat(1.0)).reciprocal())
-    }
+    unsafe { x.times(two_to(y).plus(L::splat(1.0)).reciprocal()) }
 }
 
 /// Replaces the first `count` of the `scores` by their unnormalised softmax, and the values up to `end` by zero.

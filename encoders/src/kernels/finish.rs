@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::elementwise::{Activation, Gelu, GeluNew, OfValues, QuickGelu, Relu, Silu, Unchanged};
-use super::lanes::Lanes;
-use super::matrix::{PANEL, Rows, Target};
+use super::lanes::{Abreast, Lanes};
+use super::matrix::{PANEL, Rows, Starts, Target};
 
 /// The steps of the epilogue, in order.
 #[derive(Debug, Clone, Copy, Default)]
@@ -38,143 +38,236 @@ impl TilePosition {
 
 /// A tile of sums: a few rows of one panel's columns.
 pub(super) trait Sums {
-    /// Loads one register of sums from a row, starting at `column` of the tile.
+    /// One register of sums of a row, starting at `column` of the tile, plus `others`.
     ///
     /// # Safety
     /// The processor has the instructions of `L`, and the tile has the row and the columns.
-    unsafe fn load<L: Lanes>(&self, row: usize, column: usize) -> L;
+    unsafe fn plus<L: Lanes>(&self, row: usize, column: usize, others: L) -> L;
 }
 
-impl Finish<'_> {
-    /// Prefetches the memory that [`Finish::store`] will touch.
+impl<'a> Finish<'a> {
+    /// The epilogue of one tile.
+    ///
+    /// # Panics
+    /// If the target or another part of the epilogue lacks the tile.
     #[inline(always)]
-    pub(super) fn prefetch<L: Lanes>(&self, target: Target, place: TilePosition) {
+    pub(super) fn of(&self, target: Target, place: TilePosition) -> Epilogue<'a> {
         let column = place.panel * PANEL;
-        for row in place.row..place.row + place.rows {
-            let to = target.at(row, column);
+        let columns = target.columns.saturating_sub(column).min(PANEL);
+        let beside = |it: Option<Rows<'_>>| {
+            let rows = it.filter(|_| place.is_last)?;
+            Some(rows.block(place.row, place.rows, column, columns))
+        };
+        Epilogue {
+            rows: place.rows,
+            columns,
+            to: target.block(place.row, place.rows, column, columns),
+            adds: !place.is_first,
+            bias: self
+                .bias
+                .filter(|_| place.is_last)
+                .map_or(&ZEROS[..columns], |it| &it[column..][..columns]),
+            activation: self.activation.filter(|_| place.is_last),
+            factor: beside(self.factor),
+            residual: beside(self.residual),
+        }
+    }
+}
+
+/// A bias that changes nothing.
+static ZEROS: [f32; PANEL] = [0.0; PANEL];
+
+/// The epilogue of one tile: writes its sums to the target, or adds them to its contents, and after the last depth block
+/// does the rest. All parts have the tile's rows and columns.
+pub(super) struct Epilogue<'a> {
+    rows: usize,
+    columns: usize,
+    to: Starts<*mut f32>,
+    /// Whether the sums are added to those of earlier depth blocks.
+    adds: bool,
+    bias: &'a [f32],
+    activation: Option<Activation>,
+    factor: Option<Starts<*const f32>>,
+    residual: Option<Starts<*const f32>>,
+}
+
+impl Epilogue<'_> {
+    /// Rows that are best written together: registers of sixteen hold as many while an activation is computed.
+    pub(super) const ROWS_AT_ONCE: usize = 4;
+
+    /// All rows of the tile.
+    #[inline(always)]
+    pub(super) fn rows(&self) -> Range<usize> {
+        0..self.rows
+    }
+
+    /// Prefetches the memory that [`Epilogue::store`] will touch.
+    #[inline(always)]
+    pub(super) fn prefetch<L: Lanes>(&self, rows: Range<usize>) {
+        for row in rows {
+            let to = self.to.row(row);
             L::prefetch_to_write(to);
             L::prefetch_to_write(to.wrapping_add(PANEL / 2));
             for beside in [&self.factor, &self.residual].into_iter().flatten() {
-                let from = beside.row(row).as_ptr().wrapping_add(column);
+                let from = beside.row(row);
                 L::prefetch(from);
                 L::prefetch(from.wrapping_add(PANEL / 2));
             }
         }
     }
 
-    /// Writes `sums` to `target`, or adds them to its contents; the last depth block also applies the epilogue.
+    /// Writes some rows of the tile.
     ///
     /// # Safety
-    /// The processor has the instructions of `L`. No other thread writes this tile of the target, and unless this is
-    /// the first depth block, the tile has been written.
-    #[inline(always)]
-    pub(super) unsafe fn store<L: Lanes>(&self, sums: &impl Sums, target: Target, place: TilePosition) {
-        // SAFETY: as the caller promises.
-        unsafe { self.store_rows::<L>(sums, target, place, 0..place.rows) }
-    }
-
-    /// As [`Finish::store`], for some rows of the tile.
+    /// The processor has the instructions of `L`. The sums are of this tile. No other thread writes this tile of the
+    /// target, and unless this is the first depth block, the tile has been written.
     ///
-    /// # Safety
-    /// As [`Finish::store`].
+    /// # Panics
+    /// If the tile lacks a row.
     #[inline(always)]
-    pub(super) unsafe fn store_rows<L: Lanes>(
-        &self,
-        sums: &impl Sums,
-        target: Target,
-        place: TilePosition,
-        rows: Range<usize>,
-    ) {
+    pub(super) unsafe fn store<L: Lanes>(&self, sums: &impl Sums, rows: Range<usize>) {
         // SAFETY: as the caller promises.
         unsafe {
-            match self.activation.filter(|_| place.is_last) {
-                None => self.store_as::<L, Unchanged>(sums, target, place, rows),
-                Some(Activation::QuickGelu) => self.store_as::<L, QuickGelu>(sums, target, place, rows),
-                Some(Activation::Gelu) => self.store_as::<L, Gelu>(sums, target, place, rows),
-                Some(Activation::GeluNew) => self.store_as::<L, GeluNew>(sums, target, place, rows),
-                Some(Activation::Relu) => self.store_as::<L, Relu>(sums, target, place, rows),
-                Some(Activation::Silu) => self.store_as::<L, Silu>(sums, target, place, rows),
+            match self.activation {
+                None => self.store_as::<L, Unchanged>(sums, rows),
+                Some(Activation::QuickGelu) => self.store_as::<L, QuickGelu>(sums, rows),
+                Some(Activation::Gelu) => self.store_as::<L, Gelu>(sums, rows),
+                Some(Activation::GeluNew) => self.store_as::<L, GeluNew>(sums, rows),
+                Some(Activation::Relu) => self.store_as::<L, Relu>(sums, rows),
+                Some(Activation::Silu) => self.store_as::<L, Silu>(sums, rows),
             }
         }
     }
 
+    /// As [`Epilogue::store`], with the activation `A`.
+    ///
+    /// # Safety
+    /// As [`Epilogue::store`].
+    ///
+    /// # Panics
+    /// As [`Epilogue::store`].
     #[inline(always)]
-    unsafe fn store_as<L: Lanes, A: OfValues>(
+    pub(super) unsafe fn store_as<L: Lanes, A: OfValues>(&self, sums: &impl Sums, rows: Range<usize>) {
+        assert!(rows.end <= self.rows);
+        let is_plain = !self.adds && self.factor.is_none() && self.residual.is_none();
+        // SAFETY: as the caller promises; the rows and columns exist.
+        unsafe {
+            match (self.columns == PANEL, is_plain) {
+                (true, true) => self.whole_rows::<L, A, true>(sums, rows),
+                (true, false) => self.whole_rows::<L, A, false>(sums, rows),
+                (false, _) => self.parts_of_rows::<L, A>(sums, rows),
+            }
+        }
+    }
+
+    /// Stores rows of [`PANEL`] columns. `PLAIN`: without earlier sums, factor and residual.
+    #[inline(always)]
+    unsafe fn whole_rows<L: Lanes, A: OfValues, const PLAIN: bool>(
         &self,
         sums: &impl Sums,
-        target: Target,
-        place: TilePosition,
-        rows: Range<usize>,
+        mut rows: Range<usize>,
     ) {
-        for from in (0..PANEL).step_by(L::COUNT) {
-            let column = place.panel * PANEL + from;
-            // SAFETY: as the caller promises; these columns exist.
-            unsafe {
-                match target.columns.saturating_sub(column) {
-                    0 => break,
-                    count if count < L::COUNT => {
-                        self.column::<L, A, false>(sums, target, place, rows.clone(), from..from + count)
-                    }
-                    _ => self.column::<L, A, true>(sums, target, place, rows.clone(), from..from + L::COUNT),
+        let rows_at_once = abreast::<L>() * L::COUNT / PANEL;
+        // SAFETY: as the caller promises.
+        unsafe {
+            while rows.len() >= rows_at_once {
+                match abreast::<L>() {
+                    8 => self.store_abreast::<L, A, PLAIN, 8>(sums, rows.start),
+                    _ => self.store_abreast::<L, A, PLAIN, 4>(sums, rows.start),
                 }
+                rows.start += rows_at_once;
             }
-        }
-    }
-
-    /// Stores some columns of the tile. `WHOLE`: exactly one register.
-    #[inline(always)]
-    unsafe fn column<L: Lanes, A: OfValues, const WHOLE: bool>(
-        &self,
-        sums: &impl Sums,
-        target: Target,
-        place: TilePosition,
-        rows: Range<usize>,
-        columns: Range<usize>,
-    ) {
-        let (from, count) = (columns.start, columns.len());
-        let column = place.panel * PANEL + from;
-        let (bias, factor, residual) = match place.is_last {
-            true => (self.bias, self.factor, self.residual),
-            false => (None, None, None),
-        };
-        // SAFETY: as the caller promises; each source has these columns, which was checked.
-        unsafe {
-            let bias = match bias {
-                Some(bias) => load::<L, WHOLE>(&bias[column..][..count]),
-                None => L::splat(0.0),
-            };
             for row in rows {
-                let to = target.at(place.row + row, column);
-                let mut sum = sums.load::<L>(row, from);
-                if !place.is_first {
-                    sum = sum.plus(load::<L, WHOLE>(std::slice::from_raw_parts(to, count)));
+                for column in (0..PANEL).step_by(L::COUNT) {
+                    self.store_one::<L, A>(sums, row, column);
                 }
-                let mut finished = A::of(sum.plus(bias));
-                if let Some(factor) = factor {
-                    let factor = &factor.row(place.row + row)[column..][..count];
-                    finished = finished.times(load::<L, WHOLE>(factor));
+            }
+        }
+    }
+
+    /// Stores `COUNT` whole registers, whose first begins a row. `PLAIN`: as above.
+    #[inline(always)]
+    unsafe fn store_abreast<L: Lanes, A: OfValues, const PLAIN: bool, const COUNT: usize>(
+        &self,
+        sums: &impl Sums,
+        row: usize,
+    ) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let mut values = [L::splat(0.0); COUNT];
+            for (at, value) in values.iter_mut().enumerate() {
+                let (row, column) = (row + at * L::COUNT / PANEL, at * L::COUNT % PANEL);
+                let mut others = L::load(self.bias.as_ptr().add(column));
+                if !PLAIN && self.adds {
+                    others = others.plus(L::load(self.to.row(row).add(column)));
                 }
-                if let Some(residual) = residual {
-                    let residual = &residual.row(place.row + row)[column..][..count];
-                    finished = finished.plus(load::<L, WHOLE>(residual));
+                *value = sums.plus(row, column, others);
+            }
+            let Abreast(values) = A::of(Abreast(values));
+            for (at, mut value) in values.into_iter().enumerate() {
+                let (row, column) = (row + at * L::COUNT / PANEL, at * L::COUNT % PANEL);
+                if let Some(factor) = self.factor.filter(|_| !PLAIN) {
+                    value = value.times(L::load(factor.row(row).add(column)));
                 }
-                match WHOLE {
-                    true => finished.store(to),
-                    false => finished.store_first(count, to),
+                if let Some(residual) = self.residual.filter(|_| !PLAIN) {
+                    value = value.plus(L::load(residual.row(row).add(column)));
                 }
+                value.store(self.to.row(row).add(column));
+            }
+        }
+    }
+
+    /// Stores rows of fewer columns.
+    #[inline(always)]
+    unsafe fn parts_of_rows<L: Lanes, A: OfValues>(&self, sums: &impl Sums, rows: Range<usize>) {
+        for row in rows {
+            for column in (0..self.columns).step_by(L::COUNT) {
+                // SAFETY: as the caller promises.
+                unsafe { self.store_one::<L, A>(sums, row, column) };
+            }
+        }
+    }
+
+    /// Stores one register, or the columns that the tile has from `column` on.
+    #[inline(always)]
+    unsafe fn store_one<L: Lanes, A: OfValues>(&self, sums: &impl Sums, row: usize, column: usize) {
+        let count = (self.columns - column).min(L::COUNT);
+        // SAFETY: as the caller promises.
+        unsafe {
+            let to = self.to.row(row).add(column);
+            let mut others: L = load(self.bias.as_ptr().add(column), count);
+            if self.adds {
+                others = others.plus(load(to, count));
+            }
+            let mut finished = A::of(sums.plus(row, column, others));
+            if let Some(factor) = &self.factor {
+                finished = finished.times(load(factor.row(row).add(column), count));
+            }
+            if let Some(residual) = &self.residual {
+                finished = finished.plus(load(residual.row(row).add(column), count));
+            }
+            match count == L::COUNT {
+                true => finished.store(to),
+                false => finished.store_first(count, to),
             }
         }
     }
 }
 
-/// Loads the values, at most one register. `WHOLE`: exactly one.
+/// Registers that an activation is computed of at once: it is a long chain of steps, each of which takes some cycles.
 #[inline(always)]
-unsafe fn load<L: Lanes, const WHOLE: bool>(values: &[f32]) -> L {
+const fn abreast<L: Lanes>() -> usize {
+    if L::COUNT == 16 { 8 } else { 4 }
+}
+
+/// Loads `count` values, at most one register.
+#[inline(always)]
+unsafe fn load<L: Lanes>(from: *const f32, count: usize) -> L {
     // SAFETY: as the caller promises.
     unsafe {
-        match WHOLE {
-            true => L::load(values.as_ptr()),
-            false => L::load_first(values.len(), values.as_ptr(), L::splat(0.0)),
+        match count == L::COUNT {
+            true => L::load(from),
+            false => L::load_first(count, from, L::splat(0.0)),
         }
     }
 }

@@ -9,13 +9,13 @@ use std::cell::RefCell;
 use rayon::prelude::*;
 
 use super::Cores;
-use super::amx;
 use super::blocking::{Ahead, Blocks, Piece, even, parts};
 use super::elementwise::Moments;
 use super::finish::{Finish, Sums, TilePosition};
 use super::lanes::{Lanes, Work};
 use super::matrix::{Aligned, PANEL, Panels, Target};
 use super::norm::Input;
+use super::tiles::Tile;
 
 /// The largest depth of a block: one of its panels, the next panel and the rows fit into the L2 cache.
 const DEPTH: usize = 1024;
@@ -80,7 +80,7 @@ impl Work for PartOf<'_> {
         let tiles = even(last - first, (last - first).div_ceil(L::TILE));
         let depths = even(panels.depth, panels.depth.div_ceil(DEPTH));
         let mut moments = [Moments::default(); BLOCK];
-        let mut sums = TileOfFloats::zeros();
+        let mut sums = Tile::ZEROS;
         // SAFETY: the processor has the instructions of `L`, as the caller promises. The block has `STRIDE` values
         // for each row of a tile; one value per row of the panel is copied. The caller of `multiply` holds the
         // target, and no other part has these rows and panels.
@@ -106,17 +106,18 @@ impl Work for PartOf<'_> {
                             is_first: *from == 0,
                             is_last: *to == panels.depth,
                         };
-                        finish.prefetch::<L>(*target, place);
+                        let epilogue = finish.of(*target, place);
+                        epilogue.prefetch::<L>(epilogue.rows());
                         let factors = Factors {
                             rows: block[top * STRIDE..].as_ptr(),
                             stride: STRIDE,
                             panel: values,
-                            into: sums.rows().as_mut_ptr().cast(),
+                            into: sums.0.as_mut_ptr().cast(),
                             across: PANEL,
                             ahead: Ahead::share(next, tile, tiles.len()),
                         };
                         factors.multiply::<L>(place.rows);
-                        finish.store::<L>(&sums, *target, place);
+                        epilogue.store::<L>(&FloatSums(&sums), epilogue.rows());
                     }
                 }
             }
@@ -124,26 +125,15 @@ impl Work for PartOf<'_> {
     }
 }
 
-/// Sums of the rows of a tile by the columns of a panel, for tiles of any kernel.
-pub(super) struct TileOfFloats([[f32; PANEL]; amx::ROWS]);
+/// A tile of sums that are f32.
+#[derive(Clone, Copy)]
+pub(super) struct FloatSums<'a>(pub(super) &'a Tile);
 
-impl TileOfFloats {
+impl Sums for FloatSums<'_> {
     #[inline(always)]
-    pub(super) fn zeros() -> Self {
-        TileOfFloats([[0.0; PANEL]; amx::ROWS])
-    }
-
-    #[inline(always)]
-    pub(super) fn rows(&mut self) -> &mut [[f32; PANEL]; amx::ROWS] {
-        &mut self.0
-    }
-}
-
-impl Sums for TileOfFloats {
-    #[inline(always)]
-    unsafe fn load<L: Lanes>(&self, row: usize, column: usize) -> L {
+    unsafe fn plus<L: Lanes>(&self, row: usize, column: usize, others: L) -> L {
         // SAFETY: as the caller promises.
-        unsafe { L::load(self.0[row][column..].as_ptr()) }
+        unsafe { L::load(self.0.at(row, column).cast()).plus(others) }
     }
 }
 
@@ -173,7 +163,7 @@ impl Factors<'_> {
             ($($count:literal)+) => {
                 match count {
                     // SAFETY: as the caller promises.
-                    $($count if $count <= L::TILE => unsafe { L::run(Tile::<$count>(self)) },)+
+                    $($count if $count <= L::TILE => unsafe { L::run(OfRows::<$count>(self)) },)+
                     _ => unreachable!("a tile has as many rows as registers allow"),
                 }
             };
@@ -183,9 +173,9 @@ impl Factors<'_> {
 }
 
 /// Factors with the number of rows known at compile time.
-struct Tile<'a, const ROWS: usize>(Factors<'a>);
+struct OfRows<'a, const ROWS: usize>(Factors<'a>);
 
-impl<const ROWS: usize> Work for Tile<'_, ROWS> {
+impl<const ROWS: usize> Work for OfRows<'_, ROWS> {
     type Output = ();
 
     #[inline(always)]

@@ -12,13 +12,14 @@ use rayon::prelude::*;
 use super::Cores;
 use super::amx::{self, Registers};
 use super::blocking::{self, Ahead, Blocks, Piece};
-use super::byte_tiles::{self, Meanwhile};
 use super::elementwise::{Moments, range_with_zero};
 use super::finish::{Finish, Sums, TilePosition};
 use super::float::TILE;
 use super::lanes::{Lanes, Work};
 use super::matrix::{Aligned, PANEL, Target};
 use super::norm::Input;
+use super::tiles::{Tile, Word};
+use super::walk::{Operands, Walk};
 
 /// Without AMX, the most rows of a block, and the most bytes that their copies should take: they stay in the L2 cache.
 const BLOCK: usize = 8 * TILE;
@@ -31,17 +32,17 @@ const GROUP: usize = 4;
 #[derive(Debug, Clone)]
 pub(super) struct BytePanels {
     values: Aligned<i8>,
-    /// One scale per column.
+    /// The scale of each column, padded to whole panels.
     scales: Vec<f32>,
-    /// The sum of the bytes of each column, padded to whole panels.
+    /// The sum of the bytes of each column, padded as well, as [`halves`].
     totals: Vec<i32>,
     pub(super) depth: usize,
     pub(super) columns: usize,
 }
 
 impl BytePanels {
-    /// The largest depth whose sums cannot overflow 32 bits.
-    pub(super) const DEEPEST: usize = i32::MAX as usize / (255 * 127);
+    /// The largest depth whose sums cannot overflow 32 bits, nor those of a column the range of [`halves`].
+    pub(super) const DEEPEST: usize = 1 << 15;
 
     /// Quantises and packs `weight` of shape (depth, columns), row after row.
     ///
@@ -53,6 +54,7 @@ impl BytePanels {
         for row in weight.chunks_exact(columns) {
             largest.iter_mut().zip(row).for_each(|(most, value)| *most = most.max(value.abs()));
         }
+        largest.resize(columns.next_multiple_of(PANEL), 0.0);
         let scales: Vec<f32> =
             largest.iter().map(|most| if *most > 0.0 { most / 127.0 } else { 1.0 }).collect();
         let groups = depth.div_ceil(GROUP);
@@ -67,6 +69,7 @@ impl BytePanels {
                 totals[column] += i32::from(byte);
             }
         }
+        let totals = totals.into_iter().map(halves).collect();
         BytePanels { values, scales, totals, depth, columns }
     }
 
@@ -88,14 +91,9 @@ impl BytePanels {
 
     /// Sums of a panel and of rows that have these `readings`.
     #[inline(always)]
-    fn tile<'a>(
-        &'a self,
-        sums: &'a byte_tiles::Sums,
-        readings: &'a [Reading],
-        panel: usize,
-    ) -> TileOfBytes<'a> {
+    fn tile<'a>(&'a self, sums: &'a Tile, readings: &'a [Reading], panel: usize) -> TileOfBytes<'a> {
         let column = panel * PANEL;
-        let (scales, totals) = (&self.scales[column..], &self.totals[column..][..PANEL]);
+        let (scales, totals) = (&self.scales[column..][..PANEL], &self.totals[column..][..PANEL]);
         TileOfBytes { sums, readings, scales, totals }
     }
 
@@ -106,7 +104,13 @@ impl BytePanels {
     }
 }
 
-/// A row's quantisation: scale and zero point.
+/// An integer of up to 23 bits as two of 16: its lowest seven bits, and the others. The product with a byte is then one
+/// instruction.
+fn halves(whole: i32) -> i32 {
+    (whole & 127) | (whole >> 7) << 16
+}
+
+/// A row's quantisation: the scale, and the zero point as it multiplies [`halves`].
 #[derive(Debug, Clone, Copy, Default)]
 struct Reading {
     scale: f32,
@@ -159,7 +163,7 @@ pub(super) fn multiply(
             block.bytes.reserve(rows.next_multiple_of(amx::ROWS) * across);
             block.readings.resize(rows, Reading::default());
             block.row.resize(panels.depth, 0.0);
-            processor.run(PartOf { product: &product, part, block });
+            processor.run_wide(PartOf { product: &product, part, block });
         });
     };
     match threads {
@@ -198,7 +202,11 @@ impl Work for PartOf<'_> {
                 *reading = read::<L>(&product.input, row, &mut block.row, bytes);
             }
             match product.has_amx {
-                true => product.multiply_in_tiles::<L>(part, block),
+                true => {
+                    let Product { panels, target, finish, .. } = *product;
+                    let walk = Walk { target, finish, part, is_first: true, is_last: true };
+                    walk.run::<L>(&Registers::configure(), &mut InTiles { panels, part, block });
+                }
                 false => product.multiply::<L>(part, block),
             }
         }
@@ -215,12 +223,13 @@ impl Product<'_> {
         let Product { panels, target, finish, .. } = self;
         let (across, (first, last)) = (amx::stride(panels.depth), part.rows);
         let tiles = blocking::even(last - first, (last - first).div_ceil(TILE));
-        let mut sums = [[0; PANEL]; amx::ROWS];
+        let mut sums = Tile::ZEROS;
         for panel in part.panels.0..part.panels.1 {
             let next = panels.after(panel, part);
             for (tile, (top, bottom)) in tiles.iter().enumerate() {
                 let place = TilePosition::whole(first + top, bottom - top, panel);
-                finish.prefetch::<L>(*target, place);
+                let epilogue = finish.of(*target, place);
+                epilogue.prefetch::<L>(epilogue.rows());
                 let factors = Factors {
                     rows: block.bytes.values()[top * across..].as_ptr(),
                     stride: across,
@@ -231,69 +240,52 @@ impl Product<'_> {
                 // SAFETY: as the caller promises.
                 unsafe {
                     factors.multiply(place.rows);
-                    finish.store::<L>(&panels.tile(&sums, &block.readings[*top..], panel), *target, place);
+                    let sums = panels.tile(&sums, &block.readings[*top..*bottom], panel);
+                    epilogue.store::<L>(&sums, epilogue.rows());
                 }
             }
-        }
-    }
-
-    /// As [`Product::multiply`], in tile registers.
-    ///
-    /// # Safety
-    /// As [`Product::multiply`], and the processor has AMX.
-    #[inline(always)]
-    unsafe fn multiply_in_tiles<L: Lanes>(&self, part: Piece, block: &Block) {
-        let Product { panels, target, finish, .. } = self;
-        let (across, (first, last)) = (amx::stride(panels.depth), part.rows);
-        let tiles = amx::tiles(last - first);
-        let mut sums = Box::new([[[0; PANEL]; amx::ROWS]; 2]);
-        let [into, finished] = &mut *sums;
-        let (mut into, mut finished, mut before) = (into, finished, None);
-        // SAFETY: as the caller promises.
-        unsafe {
-            let registers = Registers::configure();
-            for panel in part.panels.0..part.panels.1 {
-                let next = panels.after(panel, part);
-                for (tile, (top, bottom)) in tiles.iter().enumerate() {
-                    let place = TilePosition::whole(first + top, bottom - top, panel);
-                    finish.prefetch::<L>(*target, place);
-                    let factors = byte_tiles::Factors {
-                        rows: block.bytes.values()[top * across..].as_ptr(),
-                        stride: across,
-                        panel: panels.words(panel),
-                        ahead: Ahead::share(next, tile, tiles.len()),
-                    };
-                    let mut finishing =
-                        Finishing { product: self, first, block, sums: finished, place: before };
-                    factors.multiply::<L>(&registers, place.rows, into, &mut finishing);
-                    (into, finished, before) = (finished, into, Some(place));
-                }
-            }
-            Finishing { product: self, first, block, sums: finished, place: before }.share::<L>(0, 1);
         }
     }
 }
 
-/// A tile on its way to the target.
-struct Finishing<'a> {
-    product: &'a Product<'a>,
-    /// The first row of the block.
-    first: usize,
+/// A block of rows on its walk in tile registers.
+struct InTiles<'a> {
+    panels: &'a BytePanels,
+    part: Piece,
     block: &'a Block,
-    sums: &'a byte_tiles::Sums,
-    /// None before the first tile.
-    place: Option<TilePosition>,
 }
 
-impl Meanwhile for Finishing<'_> {
+impl Operands for InTiles<'_> {
+    type Sums<'a>
+        = TileOfBytes<'a>
+    where
+        Self: 'a;
+
+    fn word(&self) -> Word {
+        Word::Bytes
+    }
+
+    unsafe fn prepare(&mut self, _: usize) {}
+
     #[inline(always)]
-    unsafe fn share<L: Lanes>(&mut self, step: usize, steps: usize) {
-        let Finishing { product: Product { panels, target, finish, .. }, first, block, sums, place } = self;
-        let Some(place) = *place else { return };
-        let rows = place.rows * step / steps..place.rows * (step + 1) / steps;
-        let sums = panels.tile(sums, &block.readings[place.row - *first..], place.panel);
-        // SAFETY: as the caller promises; nothing else writes the tile's results.
-        unsafe { finish.store_rows::<L>(&sums, *target, place, rows) };
+    fn panel(&self, panel: usize) -> &[u32] {
+        self.panels.words(panel)
+    }
+
+    #[inline(always)]
+    fn next(&self, panel: usize) -> &[u32] {
+        if panel + 1 < self.part.panels.1 { self.panels.words(panel + 1) } else { &[] }
+    }
+
+    #[inline(always)]
+    fn rows(&self, top: usize) -> (*const u8, usize) {
+        let across = amx::stride(self.panels.depth);
+        (self.block.bytes.values()[top * across..].as_ptr(), across)
+    }
+
+    #[inline(always)]
+    fn sums<'a>(&'a self, tile: &'a Tile, top: usize, place: TilePosition) -> TileOfBytes<'a> {
+        self.panels.tile(tile, &self.block.readings[top..][..place.rows], place.panel)
     }
 }
 
@@ -315,15 +307,16 @@ unsafe fn read<L: Lanes>(input: &Input<'_>, row: usize, copy: &mut [f32], bytes:
         let scale = if high > low { (high - low) / 255.0 } else { 1.0 };
         let zero = (-low / scale).round();
         x86::to_bytes(values, bytes, 1.0 / scale, zero);
-        Reading { scale, zero: zero as i32 }
+        let zero = zero as i32;
+        Reading { scale, zero: zero | zero << 23 }
     }
 }
 
 /// Integer sums of a tile, with the quantisation of its rows and columns.
 struct TileOfBytes<'a> {
-    sums: &'a byte_tiles::Sums,
+    sums: &'a Tile,
     readings: &'a [Reading],
-    /// The scales of the columns that exist.
+    /// The scales of the panel's columns.
     scales: &'a [f32],
     /// The byte sums of the panel's columns.
     totals: &'a [i32],
@@ -331,18 +324,13 @@ struct TileOfBytes<'a> {
 
 impl Sums for TileOfBytes<'_> {
     #[inline(always)]
-    unsafe fn load<L: Lanes>(&self, row: usize, column: usize) -> L {
-        // SAFETY: as the caller promises.
+    unsafe fn plus<L: Lanes>(&self, row: usize, column: usize, others: L) -> L {
+        // SAFETY: as the caller promises; there is a reading for each row, and `tile` checked the columns.
         unsafe {
-            let scales = match self.scales.len() - column {
-                count if count < L::COUNT => {
-                    L::load_first(count, self.scales[column..].as_ptr(), L::splat(0.0))
-                }
-                _ => L::load(self.scales[column..].as_ptr()),
-            };
-            let Reading { scale, zero } = self.readings[row];
-            let (sums, totals) = (self.sums[row][column..].as_ptr(), self.totals[column..].as_ptr());
-            L::load_whole_less(sums, zero, totals).times(scales).times(L::splat(scale))
+            let Reading { scale, zero } = *self.readings.as_ptr().add(row);
+            let sums = self.sums.at(row, column).cast();
+            let sums = L::load_whole_less(sums, zero, self.totals.as_ptr().add(column));
+            sums.times(L::load(self.scales.as_ptr().add(column))).times_plus(L::splat(scale), others)
         }
     }
 }
@@ -354,7 +342,7 @@ struct Factors<'a> {
     /// Bytes from one row to the next.
     stride: usize,
     panel: &'a [i8],
-    into: &'a mut byte_tiles::Sums,
+    into: &'a mut Tile,
     ahead: Ahead<'a>,
 }
 
@@ -422,7 +410,7 @@ mod x86 {
                 }
             }
             for (row, sums) in sums.into_iter().enumerate() {
-                let into = into[row].as_mut_ptr();
+                let into = into.0[row].as_mut_ptr();
                 _mm512_storeu_si512(into.cast(), sums[0]);
                 _mm512_storeu_si512(into.add(16).cast(), sums[1]);
             }

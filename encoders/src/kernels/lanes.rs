@@ -3,62 +3,11 @@
 
 use super::Processor;
 
-/// A register of floats.
-///
-/// Invariant: a value exists only on a processor that has its instructions. The constructors are unsafe and require
-/// that, so the methods are safe.
-pub(super) trait Lanes: Copy {
-    /// Number of floats.
-    const COUNT: usize;
-    /// The most rows of a product's tile whose sums fit into the registers, at two registers per row.
-    const TILE: usize;
-
-    /// Runs `work`, compiled for this processor.
-    ///
+/// Values that the same function is computed of at once.
+pub(super) trait Arithmetic: Copy {
     /// # Safety
     /// The processor has the instructions.
-    unsafe fn run<W: Work>(work: W) -> W::Output;
-
-    /// # Safety
-    /// The processor has the instructions, here and for all constructors. Loads read `COUNT` values, which must exist.
     unsafe fn splat(value: f32) -> Self;
-    /// # Safety
-    /// As [`Lanes::splat`].
-    unsafe fn load(from: *const f32) -> Self;
-    /// Loads the first `count` values, fewer than all; the rest come from `others`.
-    ///
-    /// # Safety
-    /// As [`Lanes::splat`].
-    unsafe fn load_first(count: usize, from: *const f32, others: Self) -> Self;
-    /// Loads integers, subtracts `factor` times `others`, and converts the differences to floats.
-    ///
-    /// # Safety
-    /// As [`Lanes::splat`].
-    unsafe fn load_whole_less(from: *const i32, factor: i32, others: *const i32) -> Self;
-    /// Loads words that are pairs of bf16 numbers, and widens the number in each word's lower half.
-    ///
-    /// # Safety
-    /// As [`Lanes::splat`].
-    unsafe fn load_lower(from: *const u32) -> Self;
-    /// As [`Lanes::load_lower`], for the upper halves.
-    ///
-    /// # Safety
-    /// As [`Lanes::splat`].
-    unsafe fn load_upper(from: *const u32) -> Self;
-    /// # Safety
-    /// There is room for `COUNT` values.
-    unsafe fn store(self, to: *mut f32);
-    /// Stores the first `count` values, fewer than all.
-    ///
-    /// # Safety
-    /// There is room for `count` values.
-    unsafe fn store_first(self, count: usize, to: *mut f32);
-    /// Prefetches the cache line at `from` for reading; an invalid address is harmless.
-    fn prefetch(from: *const f32);
-    /// As [`Lanes::prefetch`], for writing.
-    fn prefetch_to_write(to: *mut f32);
-    /// As [`Lanes::prefetch`], into the L2 cache.
-    fn prefetch_far(from: *const u8);
 
     fn plus(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
@@ -77,6 +26,67 @@ pub(super) trait Lanes: Copy {
     fn reciprocal(self) -> Self;
     fn magnitude(self) -> Self;
     fn with_sign_of(self, other: Self) -> Self;
+}
+
+/// A register of floats.
+///
+/// Invariant: a value exists only on a processor that has its instructions. The constructors are unsafe and require
+/// that, so the methods are safe.
+pub(super) trait Lanes: Arithmetic {
+    /// Number of floats.
+    const COUNT: usize;
+    /// The most rows of a product's tile whose sums fit into the registers, at two registers per row.
+    const TILE: usize;
+
+    /// Runs `work`, compiled for this processor.
+    ///
+    /// # Safety
+    /// The processor has the instructions.
+    unsafe fn run<W: Work>(work: W) -> W::Output;
+    /// As [`Lanes::run`], but never inlined: the registers are all for `work`.
+    ///
+    /// # Safety
+    /// As [`Lanes::run`].
+    unsafe fn run_apart<W: Work>(work: W) -> W::Output;
+
+    /// # Safety
+    /// The processor has the instructions, here and for all constructors. Loads read `COUNT` values, which must exist.
+    unsafe fn load(from: *const f32) -> Self;
+    /// Loads the first `count` values, fewer than all; the rest come from `others`.
+    ///
+    /// # Safety
+    /// As [`Lanes::load`].
+    unsafe fn load_first(count: usize, from: *const f32, others: Self) -> Self;
+    /// Loads integers, subtracts products, and converts the differences to floats. `factor` and each of `others` are two
+    /// integers of 16 bits; a product is the sum of the lower ones' and the upper ones'.
+    ///
+    /// # Safety
+    /// As [`Lanes::load`].
+    unsafe fn load_whole_less(from: *const i32, factor: i32, others: *const i32) -> Self;
+    /// Loads words that are pairs of bf16 numbers, and widens the number in each word's lower half.
+    ///
+    /// # Safety
+    /// As [`Lanes::load`].
+    unsafe fn load_lower(from: *const u32) -> Self;
+    /// As [`Lanes::load_lower`], for the upper halves.
+    ///
+    /// # Safety
+    /// As [`Lanes::load`].
+    unsafe fn load_upper(from: *const u32) -> Self;
+    /// # Safety
+    /// There is room for `COUNT` values.
+    unsafe fn store(self, to: *mut f32);
+    /// Stores the first `count` values, fewer than all.
+    ///
+    /// # Safety
+    /// There is room for `count` values.
+    unsafe fn store_first(self, count: usize, to: *mut f32);
+    /// Prefetches the cache line at `from` for reading; an invalid address is harmless.
+    fn prefetch(from: *const f32);
+    /// As [`Lanes::prefetch`], for writing.
+    fn prefetch_to_write(to: *mut f32);
+    /// As [`Lanes::prefetch`], into the L2 cache.
+    fn prefetch_far(from: *const u8);
 
     /// The sum of all values.
     fn sum(self) -> f32;
@@ -84,6 +94,47 @@ pub(super) trait Lanes: Copy {
     fn lowest(self) -> f32;
     /// The largest value.
     fn highest(self) -> f32;
+}
+
+/// Some registers whose functions are computed side by side. One register's steps wait for each other.
+#[derive(Clone, Copy)]
+pub(super) struct Abreast<L, const COUNT: usize>(pub(super) [L; COUNT]);
+
+/// A method of [`Abreast`] that calls the registers' own.
+macro_rules! one_by_one {
+    ($($name:ident($($value:ident),*);)+) => {
+        $(
+            #[inline(always)]
+            fn $name(mut self $(, $value: Self)*) -> Self {
+                for at in 0..COUNT {
+                    self.0[at] = self.0[at].$name($($value.0[at]),*);
+                }
+                self
+            }
+        )+
+    };
+}
+
+impl<L: Arithmetic, const COUNT: usize> Arithmetic for Abreast<L, COUNT> {
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> Self {
+        // SAFETY: as the caller promises.
+        Abreast([unsafe { L::splat(value) }; COUNT])
+    }
+
+    one_by_one! {
+        plus(other);
+        minus(other);
+        times(other);
+        times_plus(factor, addend);
+        least(other);
+        most(other);
+        rounded();
+        times_two_to(power);
+        reciprocal();
+        magnitude();
+        with_sign_of(other);
+    }
 }
 
 /// A computation generic over the register width.
@@ -111,6 +162,19 @@ impl Processor {
             _ => unreachable!("there is no Processor here"),
         }
     }
+
+    /// As [`Processor::run`], for work that only processors with AVX-512 are given.
+    ///
+    /// # Panics
+    /// If this one has not.
+    pub(super) fn run_wide<W: Work>(self, work: W) -> W::Output {
+        match self {
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Processor::Avx512 { .. } => unsafe { x86::Sixteen::run(work) },
+            _ => unreachable!("the processor has registers of sixteen"),
+        }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -120,7 +184,7 @@ pub(super) use x86::Sixteen;
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{Lanes, Work};
+    use super::{Arithmetic, Lanes, Work};
 
     /// AVX-512.
     #[derive(Clone, Copy)]
@@ -168,6 +232,28 @@ mod x86 {
         };
     }
 
+    impl Arithmetic for Sixteen {
+        #[inline(always)]
+        unsafe fn splat(value: f32) -> Self {
+            // SAFETY: as the caller promises.
+            Sixteen(unsafe { _mm512_set1_ps(value) })
+        }
+
+        instructions! {
+            plus(other) = _mm512_add_ps;
+            minus(other) = _mm512_sub_ps;
+            times(other) = _mm512_mul_ps;
+            times_plus(factor, addend) = _mm512_fmadd_ps;
+            least(other) = _mm512_min_ps;
+            most(other) = _mm512_max_ps;
+            rounded() = _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>;
+            times_two_to(power) = _mm512_scalef_ps;
+            reciprocal() = reciprocal_512;
+            magnitude() = _mm512_abs_ps;
+            with_sign_of(other) = with_sign_512;
+        }
+    }
+
     impl Lanes for Sixteen {
         const COUNT: usize = 16;
         /// 28 of 32 registers hold sums.
@@ -179,15 +265,16 @@ mod x86 {
             unsafe { work.run::<Self>() }
         }
 
-        #[inline(always)]
-        unsafe fn splat(value: f32) -> Self {
-            // SAFETY: as the caller promises, here and below.
-            Sixteen(unsafe { _mm512_set1_ps(value) })
+        #[inline(never)]
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+        unsafe fn run_apart<W: Work>(work: W) -> W::Output {
+            // SAFETY: as the caller promises.
+            unsafe { work.run::<Self>() }
         }
 
         #[inline(always)]
         unsafe fn load(from: *const f32) -> Self {
-            // SAFETY: as above.
+            // SAFETY: as the caller promises, here and below.
             Sixteen(unsafe { _mm512_loadu_ps(from) })
         }
 
@@ -202,7 +289,7 @@ mod x86 {
             // SAFETY: as above.
             unsafe {
                 let (values, others) = (_mm512_loadu_si512(from.cast()), _mm512_loadu_si512(others.cast()));
-                let less = _mm512_mullo_epi32(_mm512_set1_epi32(factor), others);
+                let less = _mm512_madd_epi16(_mm512_set1_epi32(factor), others);
                 Sixteen(_mm512_cvtepi32_ps(_mm512_sub_epi32(values, less)))
             }
         }
@@ -239,20 +326,6 @@ mod x86 {
         }
 
         prefetching!();
-
-        instructions! {
-            plus(other) = _mm512_add_ps;
-            minus(other) = _mm512_sub_ps;
-            times(other) = _mm512_mul_ps;
-            times_plus(factor, addend) = _mm512_fmadd_ps;
-            least(other) = _mm512_min_ps;
-            most(other) = _mm512_max_ps;
-            rounded() = _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>;
-            times_two_to(power) = _mm512_scalef_ps;
-            reciprocal() = reciprocal_512;
-            magnitude() = _mm512_abs_ps;
-            with_sign_of(other) = with_sign_512;
-        }
 
         #[inline(always)]
         fn sum(self) -> f32 {
@@ -294,6 +367,28 @@ mod x86 {
         unsafe { _mm512_or_ps(x, _mm512_and_ps(of, _mm512_set1_ps(-0.0))) }
     }
 
+    impl Arithmetic for Eight {
+        #[inline(always)]
+        unsafe fn splat(value: f32) -> Self {
+            // SAFETY: as the caller promises.
+            Eight(unsafe { _mm256_set1_ps(value) })
+        }
+
+        instructions! {
+            plus(other) = _mm256_add_ps;
+            minus(other) = _mm256_sub_ps;
+            times(other) = _mm256_mul_ps;
+            times_plus(factor, addend) = _mm256_fmadd_ps;
+            least(other) = _mm256_min_ps;
+            most(other) = _mm256_max_ps;
+            rounded() = _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>;
+            times_two_to(power) = times_two_to_256;
+            reciprocal() = reciprocal_256;
+            magnitude() = magnitude_256;
+            with_sign_of(other) = with_sign_256;
+        }
+    }
+
     impl Lanes for Eight {
         const COUNT: usize = 8;
         /// 12 of 16 registers hold sums.
@@ -305,15 +400,16 @@ mod x86 {
             unsafe { work.run::<Self>() }
         }
 
-        #[inline(always)]
-        unsafe fn splat(value: f32) -> Self {
-            // SAFETY: as the caller promises, here and below.
-            Eight(unsafe { _mm256_set1_ps(value) })
+        #[inline(never)]
+        #[target_feature(enable = "avx2,fma")]
+        unsafe fn run_apart<W: Work>(work: W) -> W::Output {
+            // SAFETY: as the caller promises.
+            unsafe { work.run::<Self>() }
         }
 
         #[inline(always)]
         unsafe fn load(from: *const f32) -> Self {
-            // SAFETY: as above.
+            // SAFETY: as the caller promises, here and below.
             Eight(unsafe { _mm256_loadu_ps(from) })
         }
 
@@ -332,7 +428,7 @@ mod x86 {
             // SAFETY: as above.
             unsafe {
                 let (values, others) = (_mm256_loadu_si256(from.cast()), _mm256_loadu_si256(others.cast()));
-                let less = _mm256_mullo_epi32(_mm256_set1_epi32(factor), others);
+                let less = _mm256_madd_epi16(_mm256_set1_epi32(factor), others);
                 Eight(_mm256_cvtepi32_ps(_mm256_sub_epi32(values, less)))
             }
         }
@@ -369,20 +465,6 @@ mod x86 {
         }
 
         prefetching!();
-
-        instructions! {
-            plus(other) = _mm256_add_ps;
-            minus(other) = _mm256_sub_ps;
-            times(other) = _mm256_mul_ps;
-            times_plus(factor, addend) = _mm256_fmadd_ps;
-            least(other) = _mm256_min_ps;
-            most(other) = _mm256_max_ps;
-            rounded() = _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>;
-            times_two_to(power) = times_two_to_256;
-            reciprocal() = reciprocal_256;
-            magnitude() = magnitude_256;
-            with_sign_of(other) = with_sign_256;
-        }
 
         #[inline(always)]
         fn sum(self) -> f32 {

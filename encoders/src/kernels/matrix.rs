@@ -62,6 +62,38 @@ impl<'a> Rows<'a> {
     pub(super) fn row(&self, row: usize) -> &'a [f32] {
         &self.values[row * self.stride..][..self.columns]
     }
+
+    /// The first addresses of `rows` rows from row `from` on, each of `count` columns that start at `column`.
+    ///
+    /// # Panics
+    /// If the rows or columns do not exist.
+    #[inline(always)]
+    pub(super) fn block(&self, from: usize, rows: usize, column: usize, count: usize) -> Starts<*const f32> {
+        assert!(from + rows <= self.rows && column + count <= self.columns);
+        let first = self.values.as_ptr().wrapping_add(from * self.stride + column);
+        Starts { first, stride: self.stride }
+    }
+}
+
+/// The addresses of a value in each of some rows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Starts<P> {
+    first: P,
+    stride: usize,
+}
+
+impl Starts<*const f32> {
+    #[inline(always)]
+    pub(super) fn row(&self, row: usize) -> *const f32 {
+        self.first.wrapping_add(row * self.stride)
+    }
+}
+
+impl Starts<*mut f32> {
+    #[inline(always)]
+    pub(super) fn row(&self, row: usize) -> *mut f32 {
+        self.first.wrapping_add(row * self.stride)
+    }
 }
 
 /// Rows that several threads write at once: no two threads write the same columns of a row.
@@ -116,6 +148,16 @@ impl Target {
     pub(super) fn at(self, row: usize, column: usize) -> *mut f32 {
         assert!(row < self.rows && column < self.columns);
         self.start.wrapping_add(row * self.stride + column)
+    }
+
+    /// As [`Rows::block`].
+    ///
+    /// # Panics
+    /// If the rows or columns do not exist.
+    #[inline(always)]
+    pub(super) fn block(self, from: usize, rows: usize, column: usize, count: usize) -> Starts<*mut f32> {
+        assert!(from + rows <= self.rows && column + count <= self.columns);
+        Starts { first: self.start.wrapping_add(from * self.stride + column), stride: self.stride }
     }
 }
 

@@ -14,7 +14,6 @@ mod amx;
 mod attention;
 mod bf16;
 mod blocking;
-mod byte_tiles;
 mod elementwise;
 mod finish;
 mod float;
@@ -26,6 +25,8 @@ mod norm;
 mod ops;
 mod pairs;
 mod thirds;
+mod tiles;
+mod walk;
 
 use std::sync::OnceLock;
 
@@ -115,7 +116,7 @@ impl Processor {
     }
 
     /// Whether the processor multiplies bytes.
-    fn has_vnni(self) -> bool {
+    pub(crate) fn has_vnni(self) -> bool {
         matches!(self, Processor::Avx512 { vnni: true, .. })
     }
 

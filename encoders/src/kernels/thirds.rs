@@ -12,14 +12,16 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::Cores;
-use super::amx::{self, Registers, STEP, Word};
-use super::blocking::{self, Ahead, Piece};
+use super::amx::{self, Registers, STEP};
+use super::blocking::{self, Piece};
 use super::elementwise::Moments;
 use super::finish::{Finish, TilePosition};
-use super::float::TileOfFloats;
+use super::float::FloatSums;
 use super::lanes::{Lanes, Work};
 use super::matrix::{Aligned, PANEL, Panels, Target};
 use super::norm::Input;
+use super::tiles::{Tile, Word};
+use super::walk::{Operands, Walk};
 
 /// The most steps of a copied row: a longer row is multiplied in parts.
 const STEPS: usize = 32;
@@ -75,7 +77,7 @@ pub(super) fn multiply(cores: Cores, input: Input<'_>, panels: &Panels, target: 
             block.panel.reserve(most * STEP_WORDS * PANEL);
             block.moments.resize(rows, Moments::default());
             block.row.resize(most * STEP_VALUES, 0.0);
-            processor.run(PartOf { product: &product, part, block });
+            processor.run_wide(PartOf { product: &product, part, block });
         });
     };
     let parts = blocking::parts(rows.rows, panels.count(), threads, blocks);
@@ -108,50 +110,82 @@ impl Work for PartOf<'_> {
     #[inline(always)]
     unsafe fn run<L: Lanes>(self) {
         let PartOf { product, part, block } = self;
-        let Product { panels, target, finish, depths, stride, .. } = product;
-        let (first, last) = part.rows;
-        let tiles = amx::tiles(last - first);
-        let mut sums = TileOfFloats::zeros();
+        let Product { panels, target, finish, .. } = *product;
         // SAFETY: the processor has the instructions of `L`, as the caller promises, and tile registers, which `multiply`
         // checked. The block has `stride` words for each row of a tile, as many as a part of a row needs. The caller of
         // `multiply` holds the target, and no other part has these rows and panels.
         unsafe {
             let registers = Registers::configure();
-            product.input.measure::<L>(first..last, &mut block.moments);
-            for (at, (from, to)) in depths.iter().enumerate() {
-                product.copy::<L>(first..last, *from..*to, block);
-                for panel in part.panels.0..part.panels.1 {
-                    let next = match panel + 1 < part.panels.1 {
-                        true => Some((panel + 1, (*from, *to))),
-                        false => depths.get(at + 1).map(|depths| (part.panels.0, *depths)),
-                    };
-                    let next = next.map_or(&[][..], |(panel, (from, to))| panels.rows(panel, from, to));
-                    let words = (to - from).div_ceil(STEP_VALUES) * STEP_WORDS * PANEL;
-                    let split = &mut block.panel.values_mut()[..words];
-                    x86::split_lines(panels.rows(panel, *from, *to), split);
-                    for (tile, (top, bottom)) in tiles.iter().enumerate() {
-                        let place = TilePosition {
-                            row: first + top,
-                            rows: bottom - top,
-                            panel,
-                            is_first: *from == 0,
-                            is_last: *to == panels.depth,
-                        };
-                        finish.prefetch::<L>(*target, place);
-                        let factors = amx::Factors {
-                            rows: block.words.values()[top * stride..].as_ptr().cast(),
-                            stride: 4 * stride,
-                            panel: split,
-                            into: sums.rows().as_mut_ptr().cast(),
-                            across: PANEL,
-                            ahead: Ahead::share(next, tile, tiles.len()),
-                        };
-                        factors.multiply(&registers, Word::Thirds, place.rows);
-                        finish.store::<L>(&sums, *target, place);
-                    }
-                }
+            product.input.measure::<L>(part.rows.0..part.rows.1, &mut block.moments);
+            for (from, to) in &product.depths {
+                product.copy::<L>(part.rows.0..part.rows.1, *from..*to, block);
+                let walk = Walk { target, finish, part, is_first: *from == 0, is_last: *to == panels.depth };
+                walk.run::<L>(&registers, &mut Depth { product, part, block, values: (*from, *to) });
             }
         }
+    }
+}
+
+/// One depth block of a walk.
+struct Depth<'a> {
+    product: &'a Product<'a>,
+    part: Piece,
+    block: &'a mut Block,
+    values: (usize, usize),
+}
+
+impl Depth<'_> {
+    /// Words of a panel that is split.
+    fn words(&self) -> usize {
+        (self.values.1 - self.values.0).div_ceil(STEP_VALUES) * STEP_WORDS * PANEL
+    }
+}
+
+impl Operands for Depth<'_> {
+    type Sums<'a>
+        = FloatSums<'a>
+    where
+        Self: 'a;
+
+    fn word(&self) -> Word {
+        Word::Thirds
+    }
+
+    #[inline(always)]
+    unsafe fn prepare(&mut self, panel: usize) {
+        let (words, (from, to)) = (self.words(), self.values);
+        let split = &mut self.block.panel.values_mut()[..words];
+        // SAFETY: as the caller promises.
+        unsafe { x86::split_lines(self.product.panels.rows(panel, from, to), split) };
+    }
+
+    #[inline(always)]
+    fn panel(&self, _: usize) -> &[u32] {
+        &self.block.panel.values()[..self.words()]
+    }
+
+    #[inline(always)]
+    fn next(&self, panel: usize) -> &[u32] {
+        let Product { panels, depths, .. } = self.product;
+        let values = if panel + 1 < self.part.panels.1 {
+            panels.rows(panel + 1, self.values.0, self.values.1)
+        } else {
+            let depth = depths.iter().find(|depth| depth.0 > self.values.0);
+            depth.map_or(&[][..], |(from, to)| panels.rows(self.part.panels.0, *from, *to))
+        };
+        // SAFETY: numbers of 32 bits are valid as words.
+        unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), values.len()) }
+    }
+
+    #[inline(always)]
+    fn rows(&self, top: usize) -> (*const u8, usize) {
+        let stride = self.product.stride;
+        (self.block.words.values()[top * stride..].as_ptr().cast(), 4 * stride)
+    }
+
+    #[inline(always)]
+    fn sums<'a>(&'a self, tile: &'a Tile, _: usize, _: TilePosition) -> FloatSums<'a> {
+        FloatSums(tile)
     }
 }
 

@@ -132,7 +132,7 @@ fn patch_layer(
         Generation::Three => Some(weights.get(&format!("{name}.bias"), &[width])?),
         Generation::Two | Generation::TwoFive => None,
     };
-    Ok(Linear::of_rows(weights.placement(), &kernel.flatten_from(1)?, bias)?)
+    Ok(Linear::of_pixels(weights.placement(), &kernel.flatten_from(1)?, bias)?)
 }
 
 impl Block {
