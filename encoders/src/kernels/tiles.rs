@@ -236,19 +236,28 @@ mod x86 {
         };
     }
 
+    /// `$rows` and `$panel` load a register: TILELOADDT1 passes by the L1 cache where it can, so that what is used again soon
+    /// stays there. That is the panel, where rows pass over it and it is small enough.
     macro_rules! one_product_of_32_rows {
-        ($multiply:literal) => {
+        (rows $rows:literal, panel $panel:literal, $multiply:literal) => {
             concat!(
-                "tileloadd tmm4, [{upper} + {stride}*1]
-                tileloadd tmm6, [{panel} + {line}*1]
+                $rows,
+                " tmm4, [{upper} + {stride}*1]
+                ",
+                $panel,
+                " tmm6, [{panel} + {line}*1]
                 ",
                 $multiply,
                 " tmm0, tmm4, tmm6
-                tileloadd tmm7, [{panel} + {line}*1 + 64]
+                ",
+                $panel,
+                " tmm7, [{panel} + {line}*1 + 64]
                 ",
                 $multiply,
                 " tmm1, tmm4, tmm7
-                tileloadd tmm5, [{lower} + {stride}*1]
+                ",
+                $rows,
+                " tmm5, [{lower} + {stride}*1]
                 ",
                 $multiply,
                 " tmm2, tmm5, tmm6
@@ -260,14 +269,19 @@ mod x86 {
     }
 
     macro_rules! one_product_of_16_rows {
-        ($multiply:literal) => {
+        (rows $rows:literal, panel $panel:literal, $multiply:literal) => {
             concat!(
-                "tileloadd tmm4, [{upper} + {stride}*1]
-                tileloadd tmm6, [{panel} + {line}*1]
+                $rows,
+                " tmm4, [{upper} + {stride}*1]
+                ",
+                $panel,
+                " tmm6, [{panel} + {line}*1]
                 ",
                 $multiply,
                 " tmm0, tmm4, tmm6
-                tileloadd tmm7, [{panel} + {line}*1 + 64]
+                ",
+                $panel,
+                " tmm7, [{panel} + {line}*1 + 64]
                 ",
                 $multiply,
                 " tmm1, tmm4, tmm7
@@ -366,10 +380,30 @@ mod x86 {
         };
     }
 
-    kernel!(Bytes32, STEP, one_product_of_32_rows!("tdpbusd"), store_32_rows!());
-    kernel!(Bytes16, STEP, one_product_of_16_rows!("tdpbusd"), store_16_rows!());
-    kernel!(Pairs32, STEP, one_product_of_32_rows!("tdpbf16ps"), store_32_rows!());
-    kernel!(Pairs16, STEP, one_product_of_16_rows!("tdpbf16ps"), store_16_rows!());
+    kernel!(
+        Bytes32,
+        STEP,
+        one_product_of_32_rows!(rows "tileloaddt1", panel "tileloadd", "tdpbusd"),
+        store_32_rows!()
+    );
+    kernel!(
+        Bytes16,
+        STEP,
+        one_product_of_16_rows!(rows "tileloaddt1", panel "tileloadd", "tdpbusd"),
+        store_16_rows!()
+    );
+    kernel!(
+        Pairs32,
+        STEP,
+        one_product_of_32_rows!(rows "tileloaddt1", panel "tileloaddt1", "tdpbf16ps"),
+        store_32_rows!()
+    );
+    kernel!(
+        Pairs16,
+        STEP,
+        one_product_of_16_rows!(rows "tileloaddt1", panel "tileloaddt1", "tdpbf16ps"),
+        store_16_rows!()
+    );
     kernel!(Thirds32, 3 * STEP, thirds_of_32_rows!(), store_32_rows!());
     kernel!(Thirds16, 3 * STEP, thirds_of_16_rows!(), store_16_rows!());
 }
