@@ -8,7 +8,8 @@ use crate::kernels::Processor;
 
 /// The device of a model's tensors, and the precision of its matrix products.
 ///
-/// Inputs and outputs of layers are always f32, and so are norms, residuals and the first and last layers of a tower.
+/// Inputs and outputs of layers are always f32, and so are norms, residuals and the first and last layers of a tower; but see
+/// [`Placement::for_pixels`].
 #[derive(Debug, Clone)]
 pub struct Placement {
     device: Device,

@@ -521,6 +521,20 @@ mod tests {
     }
 
     #[test]
+    fn the_largest_sums_and_zero_points_fit() {
+        // The zero point is 255, and all bytes of rows are 0: the results come from the columns' sums alone.
+        let depth = BytePanels::DEEPEST;
+        let a = vec![-255.0; depth];
+        let b: Vec<f32> = (0..2 * depth).map(|at| if at % 2 == 0 { -127.0 } else { 127.0 }).collect();
+        let panels = BytePanels::new(&b, depth, 2);
+        let sum = 255.0 * 127.0 * depth as f32;
+        for processor in processors() {
+            let got = product(Cores { processor, threads: 1 }, &a, &panels, Finish::default());
+            assert_eq!(got, [sum, -sum], "{processor:?}");
+        }
+    }
+
+    #[test]
     fn every_kernel_gives_the_same_sums() {
         for (rows, depth, columns) in [(77, 770, 70), (1, 63, 33), (33, 4096, 32), (300, 65, 5)] {
             let value = |at: usize, salt: usize| ((at * 7919 + salt * 104_729) % 2003) as f32 / 1001.0 - 1.0;
