@@ -7,7 +7,6 @@ use candle_core::{DType, Device, Result, Tensor};
 use super::layers::Affine;
 pub(crate) use super::layers::{Activation, LayerNorm, Linear};
 use crate::LoadError;
-use crate::device::Precision;
 pub(crate) use crate::kernels::AttentionMask;
 use crate::kernels::{self, Processor, RotaryAngles, RotaryPairs};
 use crate::loading::Weights;
@@ -144,7 +143,7 @@ impl Attention {
         let qkv = Affine::joined(&[&query, &affine(key)?, &affine(value)?])?;
         let placement = weights.placement();
         let (qkv, out) = (qkv.ready(placement)?, affine(out)?.ready(placement)?);
-        let (processor, is_bf16) = (placement.processor(), placement.precision() == Precision::Bf16);
+        let (processor, is_bf16) = (placement.processor(), placement.is_reduced());
         Ok(Attention { qkv, rotary: None, norm: None, out, heads, processor, is_bf16 })
     }
 

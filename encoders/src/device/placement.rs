@@ -67,18 +67,22 @@ impl Placement {
         Placement { precision: Precision::F32, ..self.clone() }
     }
 
-    /// The same device, for the layer that reads pixels. Pixels have eight bits, as bf16 numbers have: in bf16 where
-    /// kernels run a model of bf16 or int8, else in f32.
+    /// The same device, for the layer that reads pixels: in bf16 if the model [is reduced](Placement::is_reduced), as pixels
+    /// have eight bits; else in f32.
     pub(crate) fn for_pixels(&self) -> Self {
-        let is_reduced = self.processor.is_some_and(|processor| match self.precision {
-            Precision::Bf16 => true,
-            Precision::Int8 => processor.has_vnni(),
-            Precision::F32 | Precision::F16 => false,
-        });
-        match is_reduced {
+        match self.is_reduced() {
             true => Placement { precision: Precision::Bf16, ..self.clone() },
             false => self.in_f32(),
         }
+    }
+
+    /// Whether kernels run the model in bf16 or int8. Products that have no weights, or hardly any, are then of bf16 numbers.
+    pub(crate) fn is_reduced(&self) -> bool {
+        self.processor.is_some_and(|processor| match self.precision {
+            Precision::Bf16 => true,
+            Precision::Int8 => processor.has_vnni(),
+            Precision::F32 | Precision::F16 => false,
+        })
     }
 
     pub(crate) fn device(&self) -> &Device {
