@@ -8,8 +8,8 @@ use crate::kernels::Processor;
 
 /// The device of a model's tensors, and the precision of its matrix products.
 ///
-/// Inputs and outputs of layers are always f32, and so are norms, residuals and the first and last layers of a tower; but see
-/// [`Placement::for_pixels`].
+/// Inputs and outputs of layers are always f32, and so are norms, residuals and the first and last layers of a tower. Only
+/// patches are multiplied in bf16 where kernels run a model of bf16 or int8.
 #[derive(Debug, Clone)]
 pub struct Placement {
     device: Device,
