@@ -76,7 +76,8 @@ impl Placement {
         }
     }
 
-    /// Whether kernels run the model in bf16 or int8. Products that have no weights, or hardly any, are then of bf16 numbers.
+    /// Whether kernels run the model in bf16 or int8. Patches and the attention of towers are then multiplied in bf16,
+    /// but for Qwen-VL's attention.
     pub(crate) fn is_reduced(&self) -> bool {
         self.processor.is_some_and(|processor| match self.precision {
             Precision::Bf16 => true,

@@ -1,11 +1,11 @@
-//! Products in the tile registers of AMX (Intel since Sapphire Rapids). There are eight of 16 rows by 64 bytes. One
+//! The tile registers of AMX (Intel since Sapphire Rapids), and blocks of rows that suit them. There are eight of 16 rows by 64 bytes. One
 //! instruction multiplies 16 rows by 16 columns, 32 bf16 numbers or 64 bytes deep, and adds the products to a third
 //! register.
 //!
 //! The kernels use four registers for sums (32 rows by a panel's 32 columns), two for rows and two for the panel. The
 //! layout of panels of pairs and of groups of four bytes is that of these registers.
 
-use super::blocking::{self, Ahead, Blocks};
+use super::blocking::{self, Blocks};
 use super::matrix::PANEL;
 
 /// Rows of a product's tile.
@@ -74,80 +74,9 @@ pub(super) fn tiles(rows: usize) -> Vec<(usize, usize)> {
     blocking::even_steps(rows, rows.div_ceil(ROWS), ROWS)
 }
 
-/// A few rows and the part of a panel that multiplies them.
-#[derive(Clone, Copy)]
-pub(super) struct Factors<'a> {
-    /// Rows of whole steps. What they have beyond the panel is zero.
-    pub(super) rows: *const u8,
-    /// Bytes from one row to the next.
-    pub(super) stride: usize,
-    /// Lines of [`PANEL`] words, as many as a row has words; of thirds, whole steps.
-    pub(super) panel: &'a [u32],
-    /// Destination of the sums: [`PANEL`] per row.
-    pub(super) into: *mut u32,
-    /// Sums from one row to the next.
-    pub(super) across: usize,
-    pub(super) ahead: Ahead<'a>,
-}
-
-impl Factors<'_> {
-    /// Multiplies 16 rows where `count` is at most 16, else 32.
-    ///
-    /// # Safety
-    /// The calling thread holds [`Registers`]. Memory of 16 or 32 rows exists, and room for as many rows of sums.
-    pub(super) unsafe fn multiply(self, _: &Registers, count: usize) {
-        let step = STEP * PANEL;
-        let (whole, rest) = self.panel.split_at(self.panel.len() / step * step);
-        // The last step is a copy, padded with zeros.
-        let mut last = [0_u32; STEP * PANEL];
-        last[..rest.len()].copy_from_slice(rest);
-        let steps = whole.len() / step;
-        let (ahead, lines) = self.ahead.lines();
-        let run = Run {
-            rows: self.rows,
-            stride: self.stride,
-            panel: whole.as_ptr().cast(),
-            steps,
-            last: if rest.is_empty() { std::ptr::null() } else { last.as_ptr().cast() },
-            ahead,
-            lines: if steps == 0 { 0 } else { lines.div_ceil(steps) },
-            into: self.into,
-            across: self.across * 4,
-        };
-        // SAFETY: as the caller promises.
-        unsafe {
-            match count > ROWS / 2 {
-                true => x86::pairs_of_32_rows(run),
-                false => x86::pairs_of_16_rows(run),
-            }
-        }
-    }
-}
-
-/// The arguments of a kernel.
-struct Run {
-    rows: *const u8,
-    /// Bytes from one row to the next.
-    stride: usize,
-    /// Lines of whole steps.
-    panel: *const u8,
-    steps: usize,
-    /// The lines of one more step; null if there is none.
-    last: *const u8,
-    /// Memory to prefetch.
-    ahead: *const u8,
-    /// Cache lines to prefetch in each step.
-    lines: usize,
-    into: *mut u32,
-    /// Bytes from one row of sums to the next.
-    across: usize,
-}
-
 /// On other systems nothing calls these but the first.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 mod x86 {
-    use super::Run;
-
     pub(super) fn has_instructions() -> bool {
         false
     }
@@ -161,15 +90,6 @@ mod x86 {
     }
 
     pub(super) unsafe fn release() {}
-
-    macro_rules! absent {
-        ($($name:ident)+) => {
-            $(pub(super) unsafe fn $name(_: Run) {
-                unreachable!("there are no tile registers here")
-            })+
-        };
-    }
-    absent!(pairs_of_32_rows pairs_of_16_rows);
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -177,7 +97,7 @@ mod x86 {
     use std::arch::asm;
     use std::arch::x86_64::__cpuid_count;
 
-    use super::{CACHE_LINE, LINE_BYTES, REGISTER_ROW, Run, STEP};
+    use super::{REGISTER_ROW, STEP};
 
     /// Bits of CPUID's leaf 7 in EDX: products of bf16 numbers, tiles, products of bytes (Intel's manual, volume 2,
     /// CPUID).
@@ -234,191 +154,11 @@ mod x86 {
         // SAFETY: as the caller promises.
         unsafe { asm!("tilerelease", options(nostack, nomem, preserves_flags)) }
     }
-
-    /// Registers 0 to 3 are sums: upper rows by left and right columns, then lower rows. `step` loads rows from `{upper}`
-    /// and `{lower}`, and lines from `{panel}`, with `{width}` between lines. Bytes between steps: `row` and `panel`.
-    macro_rules! kernel {
-        ($name:ident, row $row:literal, panel $panel:literal, $step:expr, $store:expr) => {
-            /// # Safety
-            /// The thread has configured its registers; all rows and lines exist, and there is room for the sums.
-            pub(super) unsafe fn $name(run: Run) {
-                let lower = run.rows.wrapping_add(STEP * run.stride);
-                // SAFETY: as the caller promises; prefetching takes any address.
-                unsafe {
-                    asm!(
-                        "tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3",
-                        "test {steps}, {steps}",
-                        "jz 4f",
-                        "2:",
-                        "mov {width}, {line}",
-                        $step,
-                        concat!("add {upper}, ", $row),
-                        concat!("add {lower}, ", $row),
-                        concat!("add {panel}, ", $panel),
-                        "mov {width}, {lines}",
-                        "test {width}, {width}",
-                        "jz 6f",
-                        "3:",
-                        "prefetcht1 [{ahead}]",
-                        "add {ahead}, {cache_line}",
-                        "dec {width}",
-                        "jnz 3b",
-                        "6:",
-                        "dec {steps}",
-                        "jnz 2b",
-                        "4:",
-                        "test {last}, {last}",
-                        "jz 5f",
-                        "mov {panel}, {last}",
-                        "xor {last:e}, {last:e}",
-                        "mov {steps:e}, 1",
-                        "jmp 2b",
-                        "5:",
-                        $store,
-                        upper = inout(reg) run.rows => _,
-                        lower = inout(reg) lower => _,
-                        stride = in(reg) run.stride,
-                        panel = inout(reg) run.panel => _,
-                        steps = inout(reg) run.steps => _,
-                        last = inout(reg) run.last => _,
-                        ahead = inout(reg) run.ahead => _,
-                        lines = in(reg) run.lines,
-                        into = inout(reg) run.into => _,
-                        across = in(reg) run.across,
-                        width = out(reg) _,
-                        line = const LINE_BYTES,
-                        cache_line = const CACHE_LINE,
-                        out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-                        out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
-                        options(nostack),
-                    )
-                }
-            }
-        };
-    }
-
-    macro_rules! pairs_of_32_rows {
-        () => {
-            "tileloadd tmm4, [{upper} + {stride}*1]
-            tileloadd tmm6, [{panel} + {width}*1]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tileloadd tmm7, [{panel} + {width}*1 + 64]
-            tdpbf16ps tmm1, tmm4, tmm7
-            tileloadd tmm5, [{lower} + {stride}*1]
-            tdpbf16ps tmm2, tmm5, tmm6
-            tdpbf16ps tmm3, tmm5, tmm7"
-        };
-    }
-
-    macro_rules! pairs_of_16_rows {
-        () => {
-            "tileloadd tmm4, [{upper} + {stride}*1]
-            tileloadd tmm6, [{panel} + {width}*1]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tileloadd tmm7, [{panel} + {width}*1 + 64]
-            tdpbf16ps tmm1, tmm4, tmm7"
-        };
-    }
-
-    macro_rules! store_16_rows {
-        () => {
-            "tilestored [{into} + {across}*1], tmm0
-            tilestored [{into} + {across}*1 + 64], tmm1"
-        };
-    }
-
-    macro_rules! store_32_rows {
-        () => {
-            "tilestored [{into} + {across}*1], tmm0
-            tilestored [{into} + {across}*1 + 64], tmm1
-            lea {into}, [{into} + {across}*8]
-            lea {into}, [{into} + {across}*8]
-            tilestored [{into} + {across}*1], tmm2
-            tilestored [{into} + {across}*1 + 64], tmm3"
-        };
-    }
-
-    kernel!(pairs_of_32_rows, row 64, panel 2048, pairs_of_32_rows!(), store_32_rows!());
-    kernel!(pairs_of_16_rows, row 64, panel 2048, pairs_of_16_rows!(), store_16_rows!());
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::pairs::nearest;
     use super::*;
-
-    /// Words of a buffer's row, and sums from one row to the next: more than are used.
-    const STRIDE: usize = 100;
-    const ACROSS: usize = PANEL + 8;
-
-    /// Runs the kernel, and gives the rows of sums.
-    #[track_caller]
-    fn run(rows: &[u32], panel: &[u32], count: usize) -> Option<Vec<Vec<u32>>> {
-        if !is_usable() {
-            println!("skipped: the processor has no AMX");
-            return None;
-        }
-        let mut sums = vec![u32::MAX; ROWS * ACROSS];
-        let factors = Factors {
-            rows: rows.as_ptr().cast(),
-            stride: 4 * STRIDE,
-            panel,
-            into: sums.as_mut_ptr(),
-            across: ACROSS,
-            ahead: Ahead::share(panel, 0, 1),
-        };
-        // SAFETY: the registers are usable, and configured once; there are 32 rows of words and of sums.
-        unsafe { factors.multiply(&Registers::configure(), count) };
-        assert!(
-            sums.chunks(ACROSS).all(|row| row[PANEL..].iter().all(|it| *it == u32::MAX)),
-            "beyond the panel"
-        );
-        assert!(count > 16 || sums[16 * ACROSS..].iter().all(|it| *it == u32::MAX), "beyond the rows");
-        Some(sums.chunks(ACROSS).take(count).map(|row| row[..PANEL].to_vec()).collect())
-    }
-
-    fn mixed(at: usize) -> u32 {
-        (at as u32).wrapping_mul(0x9e37_79b9).rotate_left(13).wrapping_mul(0x85eb_ca6b)
-    }
-
-    /// TDPBF16PS: two bf16 numbers by two, summed in f32, whose rounding is left open here.
-    #[track_caller]
-    fn check_pairs(count: usize, lines: usize) {
-        let number = |at: usize| nearest((mixed(at) % 2003) as f32 / 1001.0 - 1.0);
-        let pair = |at: usize| number(2 * at) | number(2 * at + 1) << 16;
-        let mut rows: Vec<u32> = (0..ROWS * STRIDE).map(pair).collect();
-        // Rows are padded with zeros.
-        rows.chunks_mut(STRIDE).for_each(|row| row[lines..].fill(0));
-        let panel: Vec<u32> = (0..lines * PANEL).map(|at| pair(at + 12_345)).collect();
-        let Some(got) = run(&rows, &panel, count) else { return };
-        let halves = |word: u32| [word << 16, word & 0xffff_0000].map(|bits| f64::from(f32::from_bits(bits)));
-        for (row, sums) in got.iter().enumerate() {
-            for (column, got) in sums.iter().enumerate() {
-                let word = |line: usize| -> f64 {
-                    let (a, b) = (halves(rows[row * STRIDE + line]), halves(panel[line * PANEL + column]));
-                    a[0] * b[0] + a[1] * b[1]
-                };
-                let expected = (0..lines).map(word).sum::<f64>();
-                let got = f64::from(f32::from_bits(*got));
-                assert!((got - expected).abs() < 1e-5, "{row}, {column}: {got} for {expected}");
-            }
-        }
-    }
-
-    #[test]
-    fn tiles_are_multiplied_as_the_manual_says() {
-        for count in [1, 15, 16, 17, 32] {
-            for lines in [1, 15, 16, 17, 32, 50] {
-                check_pairs(count, lines);
-            }
-        }
-    }
-
-    #[test]
-    fn a_panel_without_lines_gives_zeros() {
-        let Some(got) = run(&vec![0; ROWS * STRIDE], &[], 32) else { return };
-        assert!(got.iter().flatten().all(|sum| *sum == 0));
-    }
 
     #[test]
     fn threads_have_blocks_of_their_own_if_there_are_rows_enough() {

@@ -18,7 +18,7 @@ use super::lanes::{Lanes, Work};
 use super::matrix::{Aligned, PANEL, Target};
 use super::norm::Input;
 use super::pairs::{PairPanels, RowWord, STRIDE};
-use super::tiles::{Tile, Word};
+use super::tiles::{self, Nothing, Room, Tile, Word};
 use super::walk::{Operands, Walk};
 
 /// The most rows of a block without AMX: their copies take 455 KiB, which stay in the L2 cache.
@@ -117,10 +117,10 @@ impl Work for PartOf<'_> {
         // caller of `multiply` holds the target, and no other part has these rows and panels.
         unsafe {
             product.input.measure::<L>(first..last, &mut block.moments);
-            for (from, to) in depths {
+            for (at, (from, to)) in depths.iter().enumerate() {
                 product.copy::<L>(first..last, *from..*to, block);
                 for panel in part.panels.0..part.panels.1 {
-                    let next = product.next(part, panel, *from);
+                    let next = product.next(part, panel, at);
                     for (tile, (top, bottom)) in tiles.iter().enumerate() {
                         let place = TilePosition {
                             row: first + top,
@@ -161,11 +161,11 @@ impl Work for InTiles<'_> {
         unsafe {
             let registers = Registers::configure();
             product.input.measure::<L>(part.rows.0..part.rows.1, &mut block.moments);
-            for (from, to) in &product.depths {
+            for (at, (from, to)) in product.depths.iter().enumerate() {
                 product.copy::<L>(part.rows.0..part.rows.1, *from..*to, block);
                 let walk =
                     Walk { target, finish, part, is_first: *from == 0, is_last: *to == panels.pairs() };
-                walk.run::<L>(&registers, &mut Depth { product, part, block, pairs: (*from, *to) });
+                walk.run::<L>(&registers, &mut Depth { product, part, block, at });
             }
         }
     }
@@ -176,7 +176,8 @@ struct Depth<'a> {
     product: &'a Product<'a>,
     part: Piece,
     block: &'a Block,
-    pairs: (usize, usize),
+    /// The depth block's index.
+    at: usize,
 }
 
 impl Operands for Depth<'_> {
@@ -193,12 +194,13 @@ impl Operands for Depth<'_> {
 
     #[inline(always)]
     fn panel(&self, panel: usize) -> &[u32] {
-        self.product.panels.lines(panel, self.pairs.0, self.pairs.1)
+        let (from, to) = self.product.depths[self.at];
+        self.product.panels.lines(panel, from, to)
     }
 
     #[inline(always)]
     fn next(&self, panel: usize) -> &[u32] {
-        self.product.next(self.part, panel, self.pairs.0)
+        self.product.next(self.part, panel, self.at)
     }
 
     #[inline(always)]
@@ -214,15 +216,11 @@ impl Operands for Depth<'_> {
 }
 
 impl Product<'_> {
-    /// The lines that a part multiplies after those of `panel` in the depth block that begins at the pair `from`.
+    /// The lines that a part multiplies after those of `panel` in the depth block `at`.
     #[inline(always)]
-    fn next(&self, part: Piece, panel: usize, from: usize) -> &[u32] {
-        if panel + 1 < part.panels.1 {
-            let depth = self.depths.iter().find(|depth| depth.0 == from);
-            return depth.map_or(&[], |(from, to)| self.panels.lines(panel + 1, *from, *to));
-        }
-        let depth = self.depths.iter().find(|depth| depth.0 > from);
-        depth.map_or(&[], |(from, to)| self.panels.lines(part.panels.0, *from, *to))
+    fn next(&self, part: Piece, panel: usize, at: usize) -> &[u32] {
+        let next = blocking::after(part, panel, &self.depths, at);
+        next.map_or(&[], |(panel, (from, to))| self.panels.lines(panel, from, to))
     }
 
     /// Copies some pairs of some rows, rounded, into the block.
@@ -266,13 +264,14 @@ impl Factors<'_> {
     /// Multiplies `count` rows of pairs, 1 to [`amx::ROWS`], which are `stride` words apart.
     ///
     /// # Safety
-    /// As [`amx::Factors::multiply`].
-    pub(super) unsafe fn multiply_in(self, registers: &Registers, stride: usize, count: usize) {
+    /// As [`tiles::Factors::multiply`].
+    #[inline(always)]
+    pub(super) unsafe fn multiply_in<L: Lanes>(self, registers: &Registers, stride: usize, count: usize) {
         let Factors { rows, panel, into, across, ahead } = self;
-        let (rows, into) = (rows.cast(), into.cast());
-        let factors = amx::Factors { rows, stride: 4 * stride, panel, into, across, ahead };
+        let factors =
+            tiles::Factors { word: Word::Pairs, rows: rows.cast(), stride: 4 * stride, panel, ahead };
         // SAFETY: as the caller promises.
-        unsafe { factors.multiply(registers, count) };
+        unsafe { factors.multiply::<L>(registers, count, Room { first: into.cast(), across }, &mut Nothing) };
     }
 
     /// Multiplies `count` rows, 1 to [`Lanes::TILE`].

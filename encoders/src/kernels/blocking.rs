@@ -40,6 +40,19 @@ pub(super) fn even_steps(count: usize, pieces: usize, step: usize) -> Vec<(usize
     (0..pieces).map(|piece| (end(piece), end(piece + 1))).collect()
 }
 
+/// What a part of a product multiplies after a panel of the depth block `at`: the panel, and the values of its depth block.
+pub(super) fn after(
+    part: Piece,
+    panel: usize,
+    depths: &[(usize, usize)],
+    at: usize,
+) -> Option<(usize, (usize, usize))> {
+    match panel + 1 < part.panels.1 {
+        true => Some((panel + 1, depths[at])),
+        false => depths.get(at + 1).map(|depth| (part.panels.0, *depth)),
+    }
+}
+
 /// Memory needed soon, prefetched from RAM during other work.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ahead<'a>(&'a [u8]);

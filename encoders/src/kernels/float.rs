@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use rayon::prelude::*;
 
 use super::Cores;
-use super::blocking::{Ahead, Blocks, Piece, even, parts};
+use super::blocking::{self, Ahead, Blocks, Piece, even, parts};
 use super::elementwise::Moments;
 use super::finish::{Finish, Sums, TilePosition};
 use super::lanes::{Lanes, Work};
@@ -92,10 +92,7 @@ impl Work for PartOf<'_> {
                     input.read::<L>(row, *from..*to, *moments, &mut copy[..to - from]);
                 }
                 for panel in part.panels.0..part.panels.1 {
-                    let next = match panel + 1 < part.panels.1 {
-                        true => Some((panel + 1, (*from, *to))),
-                        false => depths.get(at + 1).map(|depths| (part.panels.0, *depths)),
-                    };
+                    let next = blocking::after(part, panel, &depths, at);
                     let next = next.map_or(&[][..], |(panel, (from, to))| panels.rows(panel, from, to));
                     let values = panels.rows(panel, *from, *to);
                     for (tile, (top, bottom)) in tiles.iter().enumerate() {

@@ -117,10 +117,10 @@ impl Work for PartOf<'_> {
         unsafe {
             let registers = Registers::configure();
             product.input.measure::<L>(part.rows.0..part.rows.1, &mut block.moments);
-            for (from, to) in &product.depths {
+            for (at, (from, to)) in product.depths.iter().enumerate() {
                 product.copy::<L>(part.rows.0..part.rows.1, *from..*to, block);
                 let walk = Walk { target, finish, part, is_first: *from == 0, is_last: *to == panels.depth };
-                walk.run::<L>(&registers, &mut Depth { product, part, block, values: (*from, *to) });
+                walk.run::<L>(&registers, &mut Depth { product, part, block, at });
             }
         }
     }
@@ -131,13 +131,15 @@ struct Depth<'a> {
     product: &'a Product<'a>,
     part: Piece,
     block: &'a mut Block,
-    values: (usize, usize),
+    /// The depth block's index.
+    at: usize,
 }
 
 impl Depth<'_> {
     /// Words of a panel that is split.
     fn words(&self) -> usize {
-        (self.values.1 - self.values.0).div_ceil(STEP_VALUES) * STEP_WORDS * PANEL
+        let (from, to) = self.product.depths[self.at];
+        (to - from).div_ceil(STEP_VALUES) * STEP_WORDS * PANEL
     }
 }
 
@@ -153,7 +155,7 @@ impl Operands for Depth<'_> {
 
     #[inline(always)]
     unsafe fn prepare(&mut self, panel: usize) {
-        let (words, (from, to)) = (self.words(), self.values);
+        let (words, (from, to)) = (self.words(), self.product.depths[self.at]);
         let split = &mut self.block.panel.values_mut()[..words];
         // SAFETY: as the caller promises.
         unsafe { x86::split_lines(self.product.panels.rows(panel, from, to), split) };
@@ -167,12 +169,8 @@ impl Operands for Depth<'_> {
     #[inline(always)]
     fn next(&self, panel: usize) -> &[u32] {
         let Product { panels, depths, .. } = self.product;
-        let values = if panel + 1 < self.part.panels.1 {
-            panels.rows(panel + 1, self.values.0, self.values.1)
-        } else {
-            let depth = depths.iter().find(|depth| depth.0 > self.values.0);
-            depth.map_or(&[][..], |(from, to)| panels.rows(self.part.panels.0, *from, *to))
-        };
+        let next = blocking::after(self.part, panel, depths, self.at);
+        let values = next.map_or(&[][..], |(panel, (from, to))| panels.rows(panel, from, to));
         // SAFETY: numbers of 32 bits are valid as words.
         unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), values.len()) }
     }

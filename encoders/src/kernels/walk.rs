@@ -1,8 +1,8 @@
 //! The walk of a block of rows over panels in tile registers, and when the results of a tile are written.
 //!
-//! Tile registers and half of the vector registers' units share a port. An epilogue of a few instructions costs nothing
-//! between the steps of the next tile. One with an activation would take longer there than by itself, so several tiles are
-//! multiplied before their activations are computed: going back and forth costs time too.
+//! A product in tile registers occupies one of the two ports that compute on vector registers. An epilogue of a few
+//! instructions therefore costs nothing between the steps of the next tile, but one with an activation would take longer there
+//! than by itself. Going from products to activations and back costs time too, so several tiles are multiplied first.
 
 use std::ops::Range;
 
@@ -91,11 +91,11 @@ impl Walk<'_> {
                         Some(complete) => {
                             let finishing = self.finishing(operands, before, complete);
                             let mut both = Both { finishing, coming };
-                            factors.multiply::<L>(registers, place.rows, into, &mut both);
+                            factors.multiply::<L>(registers, place.rows, into.room(), &mut both);
                         }
                         None => {
                             let mut coming = coming;
-                            factors.multiply::<L>(registers, place.rows, into, &mut coming);
+                            factors.multiply::<L>(registers, place.rows, into.room(), &mut coming);
                         }
                     }
                     (into, before, complete) = (before, into, Some(place));
@@ -121,7 +121,8 @@ impl Walk<'_> {
                     let place = self.place(panel, *top, *bottom);
                     let mut coming = self.coming(place);
                     let factors = self.factors(operands, place, Turn { tile, tiles: tiles.len() });
-                    factors.multiply::<L>(registers, place.rows, &mut sums[complete.len()], &mut coming);
+                    let into = sums[complete.len()].room();
+                    factors.multiply::<L>(registers, place.rows, into, &mut coming);
                     complete.push(place);
                     let is_end = panel + 1 == self.part.panels.1 && tile + 1 == tiles.len();
                     if complete.len() == GROUP || is_end {

@@ -187,7 +187,7 @@ impl HeadPanels for Pairs {
                         ahead: Ahead::nothing(),
                     };
                     match registers {
-                        Some(registers) => factors.multiply_in(registers, STRIDE, rows.count),
+                        Some(registers) => factors.multiply_in::<L>(registers, STRIDE, rows.count),
                         None => factors.multiply::<L>(self.word, rows.count),
                     }
                     if from > 0 {
