@@ -2,8 +2,9 @@
 //! instruction multiplies 16 rows by 16 columns, 32 bf16 numbers or 64 bytes deep, and adds the products to a third
 //! register.
 //!
-//! The kernels use four registers for sums (32 rows by a panel's 32 columns), two for rows and two for the panel. The
-//! layout of panels of pairs and of groups of four bytes is that of these registers.
+//! Most kernels use four registers for sums (32 rows by a panel's 32 columns), two for rows and two for the panel. Those of
+//! slices use six for three sums of 16 rows. The layout of panels of pairs and of groups of four bytes is that of these
+//! registers.
 
 use super::blocking::{self, Blocks};
 use super::matrix::PANEL;
@@ -12,6 +13,8 @@ use super::matrix::PANEL;
 pub(super) const ROWS: usize = 32;
 /// Words of a row, and lines of a panel, that one step multiplies.
 pub(super) const STEP: usize = 16;
+/// Slices of a number that bytes multiply, and sums of their products.
+pub(super) const SLICES: usize = 3;
 /// Bytes of a register's row.
 const REGISTER_ROW: usize = 64;
 /// Bytes of a panel's line: a word for each column.
@@ -69,9 +72,9 @@ pub(super) fn blocks(rows: usize, threads: usize, stride: usize) -> Blocks {
     Blocks { most: fitting.min(share.max(FEW_ROWS)), step: ROWS }
 }
 
-/// Splits the rows of a block into those of tiles.
-pub(super) fn tiles(rows: usize) -> Vec<(usize, usize)> {
-    blocking::even_steps(rows, rows.div_ceil(ROWS), ROWS)
+/// Splits the rows of a block into those of tiles, which have `most` rows.
+pub(super) fn tiles(rows: usize, most: usize) -> Vec<(usize, usize)> {
+    blocking::even_steps(rows, rows.div_ceil(most), most)
 }
 
 /// On other systems nothing calls these but the first.
@@ -169,7 +172,7 @@ mod tests {
 
     #[test]
     fn blocks_are_split_into_whole_tiles_and_a_rest() {
-        assert_eq!(tiles(70), [(0, 32), (32, 64), (64, 70)]);
-        assert_eq!(tiles(0), []);
+        assert_eq!(tiles(70, ROWS), [(0, 32), (32, 64), (64, 70)]);
+        assert_eq!(tiles(0, ROWS), []);
     }
 }

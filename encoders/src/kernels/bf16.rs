@@ -165,7 +165,7 @@ impl Work for InTiles<'_> {
                 product.copy::<L>(part.rows.0..part.rows.1, *from..*to, block);
                 let walk =
                     Walk { target, finish, part, is_first: *from == 0, is_last: *to == panels.pairs() };
-                walk.run::<L>(&registers, &mut Depth { product, part, block, at });
+                walk.run::<L, _>(&registers, &Depth { product, part, block, at });
             }
         }
     }
@@ -181,6 +181,7 @@ struct Depth<'a> {
 }
 
 impl Operands for Depth<'_> {
+    type Buffer = Tile;
     type Sums<'a>
         = FloatSums<'a>
     where
@@ -189,8 +190,6 @@ impl Operands for Depth<'_> {
     fn word(&self) -> Word {
         Word::Pairs
     }
-
-    unsafe fn prepare(&mut self, _: usize) {}
 
     #[inline(always)]
     fn panel(&self, panel: usize) -> &[u32] {

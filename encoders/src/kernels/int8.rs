@@ -205,7 +205,7 @@ impl Work for PartOf<'_> {
                 true => {
                     let Product { panels, target, finish, .. } = *product;
                     let walk = Walk { target, finish, part, is_first: true, is_last: true };
-                    walk.run::<L>(&Registers::configure(), &mut InTiles { panels, part, block });
+                    walk.run::<L, _>(&Registers::configure(), &InTiles { panels, part, block });
                 }
                 false => product.multiply::<L>(part, block),
             }
@@ -256,6 +256,7 @@ struct InTiles<'a> {
 }
 
 impl Operands for InTiles<'_> {
+    type Buffer = Tile;
     type Sums<'a>
         = TileOfBytes<'a>
     where
@@ -264,8 +265,6 @@ impl Operands for InTiles<'_> {
     fn word(&self) -> Word {
         Word::Bytes
     }
-
-    unsafe fn prepare(&mut self, _: usize) {}
 
     #[inline(always)]
     fn panel(&self, panel: usize) -> &[u32] {

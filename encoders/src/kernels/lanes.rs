@@ -57,6 +57,11 @@ pub(super) trait Lanes: Arithmetic {
     /// # Safety
     /// As [`Lanes::load`].
     unsafe fn load_first(count: usize, from: *const f32, others: Self) -> Self;
+    /// Loads integers, and converts them to floats.
+    ///
+    /// # Safety
+    /// As [`Lanes::load`].
+    unsafe fn load_whole(from: *const i32) -> Self;
     /// Loads integers, subtracts products, and converts the differences to floats. `factor` and each of `others` are two
     /// integers of 16 bits; a product is the sum of the lower ones' and the upper ones'.
     ///
@@ -285,6 +290,12 @@ mod x86 {
         }
 
         #[inline(always)]
+        unsafe fn load_whole(from: *const i32) -> Self {
+            // SAFETY: as above.
+            Sixteen(unsafe { _mm512_cvtepi32_ps(_mm512_loadu_si512(from.cast())) })
+        }
+
+        #[inline(always)]
         unsafe fn load_whole_less(from: *const i32, factor: i32, others: *const i32) -> Self {
             // SAFETY: as above.
             unsafe {
@@ -421,6 +432,12 @@ mod x86 {
                 let loaded = _mm256_maskload_ps(from, mask);
                 Eight(_mm256_blendv_ps(others.0, loaded, _mm256_castsi256_ps(mask)))
             }
+        }
+
+        #[inline(always)]
+        unsafe fn load_whole(from: *const i32) -> Self {
+            // SAFETY: as above.
+            Eight(unsafe { _mm256_cvtepi32_ps(_mm256_loadu_si256(from.cast())) })
         }
 
         #[inline(always)]

@@ -24,7 +24,8 @@ mod matrix;
 mod norm;
 mod ops;
 mod pairs;
-mod thirds;
+mod slices;
+mod steps;
 mod tiles;
 mod walk;
 

@@ -13,7 +13,8 @@ use super::int8::{self, BytePanels};
 use super::matrix::{Filled, Panels, Rows, Target};
 use super::norm::{Input, Norm, normalise};
 use super::pairs::PairPanels;
-use super::{Activation, Cores, Processor, bf16, blocking, float, thirds};
+use super::slices::{self, SlicePanels};
+use super::{Activation, Cores, Processor, bf16, blocking, float};
 
 /// The fewest multiplications that threads share: passing a part to another thread takes longer than a smaller operation.
 const FEWEST_SHARED: usize = 1 << 22;
@@ -38,6 +39,8 @@ pub(crate) struct PackedLinear {
 #[derive(Debug)]
 enum Weight {
     Float(Panels),
+    /// The same in tile registers.
+    Slices(SlicePanels),
     Bf16(PairPanels),
     Bytes(BytePanels),
 }
@@ -49,7 +52,11 @@ impl PackedLinear {
     /// Other types, shapes or devices.
     pub(crate) fn of_floats(processor: Processor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Self> {
         let (inputs, outputs) = weight.dims2()?;
-        let weight = Weight::Float(Panels::new(&weight.flatten_all()?.to_vec1()?, inputs, outputs));
+        let weight: Vec<f32> = weight.flatten_all()?.to_vec1()?;
+        let weight = match processor.has_amx() {
+            true => Weight::Slices(SlicePanels::new(processor, &weight, inputs, outputs)),
+            false => Weight::Float(Panels::new(&weight, inputs, outputs)),
+        };
         PackedLinear { processor, weight, bias: None }.biased(bias)
     }
 
@@ -91,6 +98,7 @@ impl PackedLinear {
     fn inputs(&self) -> usize {
         match &self.weight {
             Weight::Float(panels) => panels.depth,
+            Weight::Slices(panels) => panels.depth,
             Weight::Bf16(panels) => panels.depth,
             Weight::Bytes(panels) => panels.depth,
         }
@@ -99,6 +107,7 @@ impl PackedLinear {
     fn outputs(&self) -> usize {
         match &self.weight {
             Weight::Float(panels) => panels.columns,
+            Weight::Slices(panels) => panels.columns,
             Weight::Bf16(panels) => panels.columns,
             Weight::Bytes(panels) => panels.columns,
         }
@@ -187,10 +196,8 @@ impl Product<'_> {
         let threads = threads_for(rows.max(OPERATIONS_OF_A_READ) * inputs * outputs);
         let cores = Cores { processor: self.linear.processor, threads };
         Ok(filled(&self.place, rows, outputs, |to| match &self.linear.weight {
-            Weight::Float(panels) if thirds::pays(cores, rows) => {
-                thirds::multiply(cores, from, panels, to, finish);
-            }
             Weight::Float(panels) => float::multiply(cores, from, panels, to, finish),
+            Weight::Slices(panels) => slices::multiply(cores, from, panels, to, finish),
             Weight::Bf16(panels) => bf16::multiply(cores, from, panels, to, finish),
             Weight::Bytes(panels) => int8::multiply(cores, from, panels, to, finish),
         }))

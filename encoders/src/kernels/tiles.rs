@@ -1,9 +1,10 @@
 //! Products in the tile registers of AMX, in steps: between two steps, vector registers can do other work.
 
-use super::amx::{ROWS, Registers, STEP};
+use super::amx::{ROWS, Registers, SLICES, STEP};
 use super::blocking::Ahead;
 use super::lanes::{Lanes, Work};
 use super::matrix::PANEL;
+use super::steps::{Kernel, x86};
 
 /// Sums of a tile: floats or integers, by [`Word`]. Each row is two whole cache lines.
 #[derive(Clone, Copy)]
@@ -13,16 +14,57 @@ pub(super) struct Tile(pub(super) [[u32; PANEL]; ROWS]);
 impl Tile {
     pub(super) const ZEROS: Tile = Tile([[0; PANEL]; ROWS]);
 
-    /// All of it, to write sums.
-    #[inline(always)]
-    pub(super) fn room(&mut self) -> Room {
-        Room { first: self.0.as_mut_ptr().cast(), across: PANEL }
-    }
-
     /// The address of a sum, if the tile has it; the rest of its row follows.
     #[inline(always)]
     pub(super) fn at(&self, row: usize, column: usize) -> *const u32 {
         self.0.as_ptr().wrapping_add(row).cast::<u32>().wrapping_add(column)
+    }
+}
+
+/// Memory for all sums of a tile.
+pub(super) trait Buffer: Copy {
+    /// Rows of a tile.
+    const ROWS: usize;
+    /// Tiles that are multiplied before their activations are computed: their sums stay in the L1 cache.
+    const GROUP: usize;
+    const ZEROS: Self;
+
+    /// All of it, to write sums.
+    fn room(&mut self) -> Room;
+}
+
+impl Buffer for Tile {
+    const ROWS: usize = ROWS;
+    const GROUP: usize = 4;
+    const ZEROS: Self = Tile::ZEROS;
+
+    #[inline(always)]
+    fn room(&mut self) -> Room {
+        Room { first: self.0.as_mut_ptr().cast(), across: PANEL }
+    }
+}
+
+/// Three sums for each number of a tile of 16 rows: see [`Word::Slices`].
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub(super) struct SliceTile(pub(super) [[[u32; PANEL]; STEP]; SLICES]);
+
+impl Buffer for SliceTile {
+    const ROWS: usize = STEP;
+    const GROUP: usize = 1;
+    const ZEROS: Self = SliceTile([[[0; PANEL]; STEP]; SLICES]);
+
+    #[inline(always)]
+    fn room(&mut self) -> Room {
+        Room { first: self.0.as_mut_ptr().cast(), across: PANEL }
+    }
+}
+
+impl SliceTile {
+    /// The address of one of the three sums, if the tile has it; the rest of its row follows.
+    #[inline(always)]
+    pub(super) fn at(&self, sum: usize, row: usize, column: usize) -> *const u32 {
+        self.0.as_ptr().cast::<u32>().wrapping_add((sum * STEP + row) * PANEL + column)
     }
 }
 
@@ -41,8 +83,10 @@ pub(super) enum Word {
     Bytes,
     /// Pairs of bf16 numbers. Sums are f32.
     Pairs,
-    /// Steps of pairs of the numbers' upper thirds, each followed by one of middle and one of lower thirds. Sums are f32.
-    Thirds,
+    /// Steps of four bytes with a sign: the numbers' upper slices, then the middle and the lower ones. There are three sums,
+    /// each 16 rows after the one before: of products of upper slices; of upper and middle ones; of middle ones, and of
+    /// upper and lower ones. Sums are integers.
+    Slices,
 }
 
 /// Work in vector registers that runs between the steps of a product.
@@ -75,13 +119,13 @@ pub(super) struct Factors<'a> {
     pub(super) rows: *const u8,
     /// Bytes from one row to the next.
     pub(super) stride: usize,
-    /// Lines of [`PANEL`] words, as many as a row has words; of thirds, whole steps.
+    /// Lines of [`PANEL`] words, as many as a row has words; of slices, whole steps.
     pub(super) panel: &'a [u32],
     pub(super) ahead: Ahead<'a>,
 }
 
 impl Factors<'_> {
-    /// Multiplies 16 rows where `count` is at most 16, else 32.
+    /// Multiplies 16 rows where `count` is at most 16, else 32. Rows of slices are at most 16.
     ///
     /// # Safety
     /// The calling thread holds [`Registers`]. Memory of 16 or 32 rows exists, and room for as many rows of sums. The processor
@@ -106,8 +150,8 @@ impl Factors<'_> {
                 (Word::Bytes, false) => steps!(x86::Bytes16),
                 (Word::Pairs, true) => steps!(x86::Pairs32),
                 (Word::Pairs, false) => steps!(x86::Pairs16),
-                (Word::Thirds, true) => steps!(x86::Thirds32),
-                (Word::Thirds, false) => steps!(x86::Thirds16),
+                (Word::Slices, true) => unreachable!("a tile of slices has 16 rows"),
+                (Word::Slices, false) => steps!(x86::Slices16),
             }
         }
     }
@@ -129,7 +173,7 @@ impl<K: Kernel, M: Meanwhile> Work for Steps<'_, K, M> {
         let Steps { factors: Factors { rows, stride, panel, ahead, .. }, kernel, into, meanwhile } = self;
         let whole = panel.chunks_exact(K::STEP * PANEL);
         let (steps, rest) = (panel.len().div_ceil(K::STEP * PANEL), whole.remainder());
-        assert!(rest.is_empty() || K::STEP == STEP, "panels of thirds are padded");
+        assert!(rest.is_empty() || K::STEP == STEP, "panels of slices are padded");
         let mut ahead = ahead.divided(steps);
         meanwhile.divide(steps);
         // SAFETY: as the caller promises; the last step is of a copy, padded with zeros.
@@ -150,287 +194,6 @@ impl<K: Kernel, M: Meanwhile> Work for Steps<'_, K, M> {
             kernel.store(into.first, 4 * into.across);
         }
     }
-}
-
-/// A product of 16 or 32 rows by a panel's columns, in steps. Registers 0 to 3 hold the sums from one call to the next: other
-/// kernels do not run in between, and compilers use no tile registers unless asked.
-trait Kernel {
-    /// Words of a row, and lines of a panel, that one step multiplies.
-    const STEP: usize;
-
-    /// # Safety
-    /// The thread has configured its registers, here and below.
-    unsafe fn zero(&self);
-    /// # Safety
-    /// The rows, `stride` bytes apart, and the panel's lines exist.
-    unsafe fn step(&self, rows: *const u8, stride: usize, panel: *const u32);
-    /// # Safety
-    /// There is room for the rows of sums, `across` bytes apart.
-    unsafe fn store(&self, into: *mut u32, across: usize);
-}
-
-/// On other systems nothing calls these.
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-mod x86 {
-    use super::Kernel;
-
-    macro_rules! absent {
-        ($($name:ident)+) => {
-            $(
-                pub(super) struct $name;
-
-                impl Kernel for $name {
-                    const STEP: usize = super::STEP;
-
-                    unsafe fn zero(&self) {
-                        unreachable!("there are no tile registers here")
-                    }
-
-                    unsafe fn step(&self, _: *const u8, _: usize, _: *const u32) {}
-
-                    unsafe fn store(&self, _: *mut u32, _: usize) {}
-                }
-            )+
-        };
-    }
-    absent!(Bytes32 Bytes16 Pairs32 Pairs16 Thirds32 Thirds16);
-}
-
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-mod x86 {
-    use std::arch::asm;
-
-    use super::{Kernel, STEP};
-    use crate::kernels::amx::LINE_BYTES;
-
-    /// Registers 0 to 3 are sums: upper rows by left and right columns, then lower rows. A step loads rows from `{upper}` and
-    /// `{lower}`, and lines from `{panel}`, with `{line}` between lines.
-    macro_rules! kernel {
-        ($name:ident, $words:expr, $step:expr, $store:expr) => {
-            pub(super) struct $name;
-
-            impl Kernel for $name {
-                const STEP: usize = $words;
-
-                #[inline(always)]
-                unsafe fn zero(&self) {
-                    // SAFETY: as the caller promises, here and below.
-                    unsafe {
-                        asm!(
-                            "tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3",
-                            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-                            options(nostack, nomem, preserves_flags),
-                        )
-                    }
-                }
-
-                #[inline(always)]
-                unsafe fn step(&self, rows: *const u8, stride: usize, panel: *const u32) {
-                    let lower = rows.wrapping_add(STEP * stride);
-                    // SAFETY: see above.
-                    unsafe {
-                        asm!(
-                            $step,
-                            upper = in(reg) rows,
-                            lower = in(reg) lower,
-                            stride = in(reg) stride,
-                            panel = in(reg) panel,
-                            line = in(reg) LINE_BYTES,
-                            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-                            out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
-                            options(nostack, readonly, preserves_flags),
-                        )
-                    }
-                }
-
-                #[inline(always)]
-                unsafe fn store(&self, into: *mut u32, across: usize) {
-                    let lower = into.wrapping_byte_add(STEP * across);
-                    // SAFETY: see above.
-                    unsafe {
-                        asm!(
-                            $store,
-                            upper = in(reg) into,
-                            lower = in(reg) lower,
-                            across = in(reg) across,
-                            options(nostack, preserves_flags),
-                        )
-                    }
-                }
-            }
-        };
-    }
-
-    /// `$rows` and `$panel` load a register: TILELOADDT1 passes by the L1 cache where it can, so that what is used again soon
-    /// stays there. That is the panel, where rows pass over it and it is small enough.
-    macro_rules! one_product_of_32_rows {
-        (rows $rows:literal, panel $panel:literal, $multiply:literal) => {
-            concat!(
-                $rows,
-                " tmm4, [{upper} + {stride}*1]
-                ",
-                $panel,
-                " tmm6, [{panel} + {line}*1]
-                ",
-                $multiply,
-                " tmm0, tmm4, tmm6
-                ",
-                $panel,
-                " tmm7, [{panel} + {line}*1 + 64]
-                ",
-                $multiply,
-                " tmm1, tmm4, tmm7
-                ",
-                $rows,
-                " tmm5, [{lower} + {stride}*1]
-                ",
-                $multiply,
-                " tmm2, tmm5, tmm6
-                ",
-                $multiply,
-                " tmm3, tmm5, tmm7"
-            )
-        };
-    }
-
-    macro_rules! one_product_of_16_rows {
-        (rows $rows:literal, panel $panel:literal, $multiply:literal) => {
-            concat!(
-                $rows,
-                " tmm4, [{upper} + {stride}*1]
-                ",
-                $panel,
-                " tmm6, [{panel} + {line}*1]
-                ",
-                $multiply,
-                " tmm0, tmm4, tmm6
-                ",
-                $panel,
-                " tmm7, [{panel} + {line}*1 + 64]
-                ",
-                $multiply,
-                " tmm1, tmm4, tmm7
-                /* {lower} */"
-            )
-        };
-    }
-
-    /// The smallest products first: upper by lower, upper by middle, middle by middle, middle by upper, lower by upper,
-    /// upper by upper thirds.
-    macro_rules! thirds_of_32_rows {
-        () => {
-            "tileloadd tmm4, [{upper} + {stride}*1]
-            tileloadd tmm6, [{panel} + {line}*1 + 4096]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tileloadd tmm7, [{panel} + {line}*1 + 4160]
-            tdpbf16ps tmm1, tmm4, tmm7
-            tileloadd tmm5, [{lower} + {stride}*1]
-            tdpbf16ps tmm2, tmm5, tmm6
-            tdpbf16ps tmm3, tmm5, tmm7
-            tileloadd tmm6, [{panel} + {line}*1 + 2048]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tileloadd tmm7, [{panel} + {line}*1 + 2112]
-            tdpbf16ps tmm1, tmm4, tmm7
-            tdpbf16ps tmm2, tmm5, tmm6
-            tdpbf16ps tmm3, tmm5, tmm7
-            tileloadd tmm4, [{upper} + {stride}*1 + 64]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tdpbf16ps tmm1, tmm4, tmm7
-            tileloadd tmm5, [{lower} + {stride}*1 + 64]
-            tdpbf16ps tmm2, tmm5, tmm6
-            tdpbf16ps tmm3, tmm5, tmm7
-            tileloadd tmm6, [{panel} + {line}*1]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tileloadd tmm7, [{panel} + {line}*1 + 64]
-            tdpbf16ps tmm1, tmm4, tmm7
-            tdpbf16ps tmm2, tmm5, tmm6
-            tdpbf16ps tmm3, tmm5, tmm7
-            tileloadd tmm4, [{upper} + {stride}*1 + 128]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tdpbf16ps tmm1, tmm4, tmm7
-            tileloadd tmm5, [{lower} + {stride}*1 + 128]
-            tdpbf16ps tmm2, tmm5, tmm6
-            tdpbf16ps tmm3, tmm5, tmm7
-            tileloadd tmm4, [{upper} + {stride}*1]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tdpbf16ps tmm1, tmm4, tmm7
-            tileloadd tmm5, [{lower} + {stride}*1]
-            tdpbf16ps tmm2, tmm5, tmm6
-            tdpbf16ps tmm3, tmm5, tmm7"
-        };
-    }
-
-    macro_rules! thirds_of_16_rows {
-        () => {
-            "tileloadd tmm4, [{upper} + {stride}*1]
-            tileloadd tmm6, [{panel} + {line}*1 + 4096]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tileloadd tmm7, [{panel} + {line}*1 + 4160]
-            tdpbf16ps tmm1, tmm4, tmm7
-            tileloadd tmm6, [{panel} + {line}*1 + 2048]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tileloadd tmm7, [{panel} + {line}*1 + 2112]
-            tdpbf16ps tmm1, tmm4, tmm7
-            tileloadd tmm4, [{upper} + {stride}*1 + 64]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tdpbf16ps tmm1, tmm4, tmm7
-            tileloadd tmm6, [{panel} + {line}*1]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tileloadd tmm7, [{panel} + {line}*1 + 64]
-            tdpbf16ps tmm1, tmm4, tmm7
-            tileloadd tmm4, [{upper} + {stride}*1 + 128]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tdpbf16ps tmm1, tmm4, tmm7
-            tileloadd tmm4, [{upper} + {stride}*1]
-            tdpbf16ps tmm0, tmm4, tmm6
-            tdpbf16ps tmm1, tmm4, tmm7
-            /* {lower} */"
-        };
-    }
-
-    macro_rules! store_32_rows {
-        () => {
-            "tilestored [{upper} + {across}*1], tmm0
-            tilestored [{upper} + {across}*1 + 64], tmm1
-            tilestored [{lower} + {across}*1], tmm2
-            tilestored [{lower} + {across}*1 + 64], tmm3"
-        };
-    }
-
-    macro_rules! store_16_rows {
-        () => {
-            "tilestored [{upper} + {across}*1], tmm0
-            tilestored [{upper} + {across}*1 + 64], tmm1
-            /* {lower} */"
-        };
-    }
-
-    kernel!(
-        Bytes32,
-        STEP,
-        one_product_of_32_rows!(rows "tileloaddt1", panel "tileloadd", "tdpbusd"),
-        store_32_rows!()
-    );
-    kernel!(
-        Bytes16,
-        STEP,
-        one_product_of_16_rows!(rows "tileloaddt1", panel "tileloadd", "tdpbusd"),
-        store_16_rows!()
-    );
-    kernel!(
-        Pairs32,
-        STEP,
-        one_product_of_32_rows!(rows "tileloaddt1", panel "tileloaddt1", "tdpbf16ps"),
-        store_32_rows!()
-    );
-    kernel!(
-        Pairs16,
-        STEP,
-        one_product_of_16_rows!(rows "tileloaddt1", panel "tileloaddt1", "tdpbf16ps"),
-        store_16_rows!()
-    );
-    kernel!(Thirds32, 3 * STEP, thirds_of_32_rows!(), store_32_rows!());
-    kernel!(Thirds16, 3 * STEP, thirds_of_16_rows!(), store_16_rows!());
 }
 
 #[cfg(test)]
@@ -485,7 +248,8 @@ mod tests {
             println!("skipped: the processor has no AMX");
             return None;
         };
-        let (mut sums, mut shares) = (vec![u32::MAX; ROWS * ACROSS], Shares::default());
+        let height = if word == Word::Slices { SLICES * STEP } else { ROWS };
+        let (mut sums, mut shares) = (vec![u32::MAX; height * ACROSS], Shares::default());
         let (ahead, rows) = (Ahead::share(panel, 0, 1), rows.as_ptr().cast());
         let factors = Factors { word, rows, stride: 4 * STRIDE, panel, ahead };
         let into = Room { first: sums.as_mut_ptr(), across: ACROSS };
@@ -493,8 +257,9 @@ mod tests {
         assert_eq!(shares.left, 0, "a share for each step");
         let is_untouched = |words: &[u32]| words.iter().all(|it| *it == u32::MAX);
         assert!(sums.chunks(ACROSS).all(|row| is_untouched(&row[PANEL..])), "beyond the panel");
-        assert!(count > 16 || is_untouched(&sums[16 * ACROSS..]), "beyond the rows");
-        Some(sums.chunks(ACROSS).take(count).map(|row| row[..PANEL].to_vec()).collect())
+        let end = if word == Word::Slices { height } else { count.next_multiple_of(16) };
+        assert!(is_untouched(&sums[end * ACROSS..]), "beyond the rows");
+        Some(sums.chunks(ACROSS).map(|row| row[..PANEL].to_vec()).collect())
     }
 
     fn mixed(at: usize) -> u32 {
@@ -507,7 +272,7 @@ mod tests {
         let rows: Vec<u32> = (0..ROWS * STRIDE).map(mixed).collect();
         let panel: Vec<u32> = (0..lines * PANEL).map(|at| mixed(at + 12_345)).collect();
         let Some(got) = run(Word::Bytes, &rows, &panel, count) else { return };
-        for (row, sums) in got.iter().enumerate() {
+        for (row, sums) in got.iter().take(count).enumerate() {
             for (column, got) in sums.iter().enumerate() {
                 let word = |line: usize| -> i32 {
                     let (a, b) = (rows[row * STRIDE + line], panel[line * PANEL + column]);
@@ -530,7 +295,7 @@ mod tests {
         let panel: Vec<u32> = (0..lines * PANEL).map(|at| pair(at + 12_345)).collect();
         let Some(got) = run(Word::Pairs, &rows, &panel, count) else { return };
         let halves = |word: u32| [word << 16, word & 0xffff_0000].map(|bits| f64::from(f32::from_bits(bits)));
-        for (row, sums) in got.iter().enumerate() {
+        for (row, sums) in got.iter().take(count).enumerate() {
             for (column, got) in sums.iter().enumerate() {
                 let word = |line: usize| -> f64 {
                     let (a, b) = (halves(rows[row * STRIDE + line]), halves(panel[line * PANEL + column]));
@@ -543,12 +308,40 @@ mod tests {
         }
     }
 
+    /// TDPBSSD: four bytes with a sign by four, summed in 32 bits; three sums of slices' products.
+    #[track_caller]
+    fn check_slices(count: usize, steps: usize) {
+        let rows: Vec<u32> = (0..ROWS * STRIDE).map(mixed).collect();
+        let panel: Vec<u32> = (0..steps * SLICES * STEP * PANEL).map(|at| mixed(at + 12_345)).collect();
+        let Some(got) = run(Word::Slices, &rows, &panel, count) else { return };
+        let product = |a: u32, b: u32| -> i32 {
+            let products = a.to_le_bytes().into_iter().zip(b.to_le_bytes());
+            products.map(|(a, b)| i32::from(a.cast_signed()) * i32::from(b.cast_signed())).sum()
+        };
+        for (row, column) in (0..count).flat_map(|row| (0..PANEL).map(move |column| (row, column))) {
+            let mut expected = [0; SLICES];
+            for (step, line) in (0..steps).flat_map(|step| (0..STEP).map(move |line| (step, line))) {
+                let word = |slice: usize| (step * SLICES + slice) * STEP + line;
+                for (a, b) in [(0, 0), (0, 1), (1, 0), (0, 2), (1, 1), (2, 0)] {
+                    expected[a + b] += product(rows[row * STRIDE + word(a)], panel[word(b) * PANEL + column]);
+                }
+            }
+            for (sum, expected) in expected.into_iter().enumerate() {
+                let got = got[sum * STEP + row][column].cast_signed();
+                assert_eq!(got, expected, "{row}, {column}, {sum}");
+            }
+        }
+    }
+
     #[test]
     fn tiles_are_multiplied_as_the_manual_says() {
         for count in [1, 15, 16, 17, 32] {
             for lines in [0, 1, 15, 16, 17, 32, 50] {
                 check_bytes(count, lines);
                 check_pairs(count, lines);
+            }
+            for steps in [0, 1, 2] {
+                check_slices(count.min(16), steps);
             }
         }
     }

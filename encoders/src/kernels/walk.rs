@@ -2,7 +2,8 @@
 //!
 //! A product in tile registers occupies one of the two ports that compute on vector registers. An epilogue of a few
 //! instructions therefore costs nothing between the steps of the next tile, but one with an activation would take longer there
-//! than by itself. Going from products to activations and back costs time too, so several tiles are multiplied first.
+//! than by itself. Going from products to activations and back costs time too, so several tiles are multiplied first. Sums of
+//! slices are read right after their product, so that they leave the L1 cache to the panel.
 
 use std::ops::Range;
 
@@ -12,13 +13,12 @@ use super::elementwise::Unchanged;
 use super::finish::{Epilogue, Finish, Sums, TilePosition};
 use super::lanes::{Lanes, Work};
 use super::matrix::Target;
-use super::tiles::{Factors, Meanwhile, Tile, Word};
-
-/// Tiles that are multiplied before their activations are computed: their sums stay in the L1 cache.
-const GROUP: usize = 4;
+use super::tiles::{Buffer, Factors, Meanwhile, Word};
 
 /// The copied rows of a block, and the panels that multiply them.
 pub(super) trait Operands {
+    type Buffer: Buffer;
+
     /// How the sums of a tile are read.
     type Sums<'a>: Sums
     where
@@ -26,13 +26,7 @@ pub(super) trait Operands {
 
     fn word(&self) -> Word;
 
-    /// Makes a panel ready.
-    ///
-    /// # Safety
-    /// The processor has AMX.
-    unsafe fn prepare(&mut self, panel: usize);
-
-    /// The lines of a panel that is ready.
+    /// The lines of a panel.
     fn panel(&self, panel: usize) -> &[u32];
 
     /// Memory that the panel after this one needs.
@@ -42,7 +36,7 @@ pub(super) trait Operands {
     fn rows(&self, top: usize) -> (*const u8, usize);
 
     /// The sums of a tile whose first row is `top`.
-    fn sums<'a>(&'a self, tile: &'a Tile, top: usize, place: TilePosition) -> Self::Sums<'a>;
+    fn sums<'a>(&'a self, tile: &'a Self::Buffer, top: usize, place: TilePosition) -> Self::Sums<'a>;
 }
 
 /// A walk: the results of some rows and panels, for one depth block.
@@ -61,28 +55,27 @@ impl Walk<'_> {
     /// The processor has the instructions of `L` and AMX. The operands have the rows and panels. Nothing else writes the
     /// results.
     #[inline(always)]
-    pub(super) unsafe fn run<L: Lanes>(&self, registers: &Registers, operands: &mut impl Operands) {
+    pub(super) unsafe fn run<L: Lanes, O: Operands>(&self, registers: &Registers, operands: &O) {
         // SAFETY: as the caller promises.
         unsafe {
-            match self.finish.activation.is_some() && self.is_last {
-                true => self.in_groups::<L>(registers, operands),
-                false => self.one_by_one::<L>(registers, operands),
+            match self.finish.activation.is_some() && self.is_last || O::Buffer::GROUP == 1 {
+                true => self.in_groups::<L, O>(registers, operands),
+                false => self.one_by_one::<L, O>(registers, operands),
             }
         }
     }
 
     /// Writes the results of a tile while the next one is multiplied.
     #[inline(always)]
-    unsafe fn one_by_one<L: Lanes>(&self, registers: &Registers, operands: &mut impl Operands) {
-        let tiles = amx::tiles(self.part.rows.1 - self.part.rows.0);
-        let mut sums = [Tile::ZEROS; 2];
+    unsafe fn one_by_one<L: Lanes, O: Operands>(&self, registers: &Registers, operands: &O) {
+        let tiles = amx::tiles(self.part.rows.1 - self.part.rows.0, O::Buffer::ROWS);
+        let mut sums = [O::Buffer::ZEROS; 2];
         let [into, before] = &mut sums;
         let (mut into, mut before) = (into, before);
         let mut complete = None;
         // SAFETY: as the caller promises.
         unsafe {
             for panel in self.part.panels.0..self.part.panels.1 {
-                operands.prepare(panel);
                 for (tile, (top, bottom)) in tiles.iter().enumerate() {
                     let place = self.place(panel, *top, *bottom);
                     let coming = self.coming(place);
@@ -109,14 +102,13 @@ impl Walk<'_> {
 
     /// Writes the results of several tiles after they are multiplied.
     #[inline(always)]
-    unsafe fn in_groups<L: Lanes>(&self, registers: &Registers, operands: &mut impl Operands) {
-        let tiles = amx::tiles(self.part.rows.1 - self.part.rows.0);
-        let mut sums = [Tile::ZEROS; GROUP];
-        let mut complete = Vec::with_capacity(GROUP);
+    unsafe fn in_groups<L: Lanes, O: Operands>(&self, registers: &Registers, operands: &O) {
+        let tiles = amx::tiles(self.part.rows.1 - self.part.rows.0, O::Buffer::ROWS);
+        let mut sums = vec![O::Buffer::ZEROS; O::Buffer::GROUP];
+        let mut complete = Vec::with_capacity(O::Buffer::GROUP);
         // SAFETY: as the caller promises.
         unsafe {
             for panel in self.part.panels.0..self.part.panels.1 {
-                operands.prepare(panel);
                 for (tile, (top, bottom)) in tiles.iter().enumerate() {
                     let place = self.place(panel, *top, *bottom);
                     let mut coming = self.coming(place);
@@ -125,7 +117,7 @@ impl Walk<'_> {
                     factors.multiply::<L>(registers, place.rows, into, &mut coming);
                     complete.push(place);
                     let is_end = panel + 1 == self.part.panels.1 && tile + 1 == tiles.len();
-                    if complete.len() == GROUP || is_end {
+                    if complete.len() == O::Buffer::GROUP || is_end {
                         for (sums, place) in sums.iter().zip(complete.drain(..)) {
                             L::run_apart(self.finishing(operands, sums, place));
                         }
@@ -163,7 +155,7 @@ impl Walk<'_> {
     fn finishing<'a, O: Operands>(
         &'a self,
         operands: &'a O,
-        tile: &'a Tile,
+        tile: &'a O::Buffer,
         place: TilePosition,
     ) -> Finishing<'a, O::Sums<'a>> {
         let epilogue = self.finish.of(self.target, place);

@@ -202,7 +202,7 @@ impl<P: HeadPanels> Work for HeadWith<'_, P> {
             self.pack::<L>();
             let registers = self.in_tiles.then(|| Registers::configure());
             let tiles = match registers {
-                Some(_) => amx::tiles(tokens),
+                Some(_) => amx::tiles(tokens, amx::ROWS),
                 None => even(tokens, tokens.div_ceil(L::TILE)),
             };
             for (first, last) in tiles {
