@@ -24,6 +24,7 @@ mod matrix;
 mod norm;
 mod ops;
 mod pairs;
+mod sliced;
 mod slices;
 mod steps;
 mod tiles;
