@@ -17,6 +17,7 @@ const STEP_WORDS: usize = SLICES * STEP * PANEL;
 pub(super) const LARGEST: f32 = 8_355_704.0;
 /// What a product of upper slices is worth, in products of integers: the slices begin at bits 0, 8 and 16.
 const UPPER: f32 = 4_294_967_296.0;
+
 /// Weights of shape (depth, columns) in panels of slices. A panel holds steps of [`STEP_VALUES`] rows, padded with zeros. A
 /// step holds [`STEP`] lines of upper slices, then those of middle and of lower ones. A line holds for each column the slices
 /// of the rows `line`, `line + 16`, `line + 32` and `line + 48`.
