@@ -14,7 +14,7 @@ use super::matrix::{Filled, Panels, Rows, Target};
 use super::norm::{Input, Norm, normalise};
 use super::pairs::PairPanels;
 use super::slices::SlicePanels;
-use super::{Activation, Cores, Processor, bf16, blocking, float, sliced};
+use super::{Activation, Cores, Processor, bf16, blocking, float, float_tiles};
 
 /// The fewest multiplications that threads share: passing a part to another thread takes longer than a smaller operation.
 const FEWEST_SHARED: usize = 1 << 22;
@@ -197,7 +197,7 @@ impl Product<'_> {
         let cores = Cores { processor: self.linear.processor, threads };
         Ok(filled(&self.place, rows, outputs, |to| match &self.linear.weight {
             Weight::Float(panels) => float::multiply(cores, from, panels, to, finish),
-            Weight::Slices(panels) => sliced::multiply(cores, from, panels, to, finish),
+            Weight::Slices(panels) => float_tiles::multiply(cores, from, panels, to, finish),
             Weight::Bf16(panels) => bf16::multiply(cores, from, panels, to, finish),
             Weight::Bytes(panels) => int8::multiply(cores, from, panels, to, finish),
         }))

@@ -296,10 +296,10 @@ mod tests {
         let largest = LARGEST as i32;
         for integer in [largest, -largest, 0x7f_7f77, -0x7f_7f77, 128, -128, 32_768, -32_769, 0x12_3456, 1, 0]
         {
-            let panels = SlicePanels::new(processor, &[LARGEST, 65_536.0], 2, 1);
-            // The first row and the column have the scale 1, and the slices of 65,536 are 1, 0 and 0.
-            let rows = [0.0, integer as f32, LARGEST, 0.0];
-            let got = product(Cores { processor, threads: 1 }, &rows[..2], &panels, Finish::default());
+            // The row and the column have the scale 1, as their largest numbers meet zeros. The slices of 65,536 are 1, 0, 0.
+            let panels = SlicePanels::new(processor, &[65_536.0, LARGEST, 0.0], 3, 1);
+            let row = [integer as f32, 0.0, LARGEST];
+            let got = product(Cores { processor, threads: 1 }, &row, &panels, Finish::default());
             assert_eq!(got, [integer as f32 * 65_536.0], "{integer}");
         }
     }
