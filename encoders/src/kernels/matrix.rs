@@ -190,7 +190,17 @@ impl Filled {
     }
 }
 
-/// A new matrix of (rows, columns), row after row. `write` must write all of it.
+/// A new matrix of (rows, columns), row after row, without padding. `write` must write all of it.
+pub(super) fn written(rows: usize, columns: usize, write: impl FnOnce(Target)) -> Vec<f32> {
+    let count = rows * columns;
+    let mut values = Vec::with_capacity(count);
+    write(Target::new(&mut values.spare_capacity_mut()[..count], rows, columns, columns));
+    // SAFETY: the capacity suffices, and `write` has written the matrix.
+    unsafe { values.set_len(count) };
+    values
+}
+
+/// As [`written`], from the start of a cache line on.
 #[cfg(test)]
 pub(super) fn filled(rows: usize, columns: usize, write: impl FnOnce(Target)) -> Vec<f32> {
     let Filled { values, first } = Filled::new(rows, columns, write);

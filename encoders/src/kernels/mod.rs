@@ -1,7 +1,7 @@
 //! The inner loops of transformers on x86-64 CPUs, chosen at run time. Matrix products over weights packed at load,
 //! with fused bias, activation and residual; attention on the packed projection; layer norms.
 //!
-//! All kernels work on f32 tensors on the CPU, for inference only (no gradients), and need a [`Processor`]. There is
+//! All kernels work on f32 tensors on the CPU, those of `differentiable` with gradients, and need a [`Processor`]. There is
 //! none without AVX2 and FMA, or on other architectures. Callers then use candle's operations, whose kernels are tuned
 //! for other processors.
 #![cfg_attr(
@@ -14,6 +14,7 @@ mod amx;
 mod attention;
 mod bf16;
 mod blocking;
+mod differentiable;
 mod elementwise;
 mod finish;
 mod float;
@@ -33,6 +34,7 @@ mod walk;
 use std::sync::OnceLock;
 
 pub(crate) use attention::{AttentionMask, RotaryAngles, RotaryPairs};
+pub(crate) use differentiable::{attention, linear};
 pub(crate) use elementwise::Activation;
 pub(crate) use kv_cache::{CachedAttention, KvCache};
 pub(crate) use norm::Norm;

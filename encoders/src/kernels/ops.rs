@@ -24,7 +24,7 @@ const OPERATIONS_OF_A_VALUE: usize = 16;
 const OPERATIONS_OF_A_READ: usize = 16;
 
 /// Threads for an operation of this many multiplications.
-fn threads_for(multiplications: usize) -> usize {
+pub(super) fn threads_for(multiplications: usize) -> usize {
     if multiplications < FEWEST_SHARED { 1 } else { get_num_threads().max(1) }
 }
 
@@ -36,13 +36,44 @@ pub(crate) struct PackedLinear {
     bias: Option<Vec<f32>>,
 }
 
+/// The fewest outputs of a layer for which rows are sliced into bytes: that takes as long as the products with some tens of
+/// columns save.
+const FEWEST_SLICED: usize = 96;
+
+/// Packed weights of one precision.
 #[derive(Debug)]
-enum Weight {
+pub(super) enum Weight {
     Float(Panels),
     /// The same in tile registers.
     Slices(SlicePanels),
     Bf16(PairPanels),
     Bytes(BytePanels),
+}
+
+impl Weight {
+    /// Packs an f32 `weight` of (inputs, outputs), row after row.
+    ///
+    /// # Panics
+    /// If the number of values differs.
+    pub(super) fn of_floats(processor: Processor, weight: &[f32], inputs: usize, outputs: usize) -> Weight {
+        match processor.has_amx() && outputs >= FEWEST_SLICED {
+            true => Weight::Slices(SlicePanels::new(processor, weight, inputs, outputs)),
+            false => Weight::Float(Panels::new(weight, inputs, outputs)),
+        }
+    }
+
+    /// Writes `from` times these weights to all of `to`, through the steps of `finish`.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    pub(super) fn multiply(&self, cores: Cores, from: Input<'_>, to: Target, finish: Finish<'_>) {
+        match self {
+            Weight::Float(panels) => float::multiply(cores, from, panels, to, finish),
+            Weight::Slices(panels) => float_tiles::multiply(cores, from, panels, to, finish),
+            Weight::Bf16(panels) => bf16::multiply(cores, from, panels, to, finish),
+            Weight::Bytes(panels) => int8::multiply(cores, from, panels, to, finish),
+        }
+    }
 }
 
 impl PackedLinear {
@@ -53,10 +84,7 @@ impl PackedLinear {
     pub(crate) fn of_floats(processor: Processor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Self> {
         let (inputs, outputs) = weight.dims2()?;
         let weight: Vec<f32> = weight.flatten_all()?.to_vec1()?;
-        let weight = match processor.has_amx() {
-            true => Weight::Slices(SlicePanels::new(processor, &weight, inputs, outputs)),
-            false => Weight::Float(Panels::new(&weight, inputs, outputs)),
-        };
+        let weight = Weight::of_floats(processor, &weight, inputs, outputs);
         PackedLinear { processor, weight, bias: None }.biased(bias)
     }
 
@@ -195,12 +223,8 @@ impl Product<'_> {
         let from = Input::new(Rows::new(values, rows, inputs, inputs), self.norm);
         let threads = threads_for(rows.max(OPERATIONS_OF_A_READ) * inputs * outputs);
         let cores = Cores { processor: self.linear.processor, threads };
-        Ok(filled(&self.place, rows, outputs, |to| match &self.linear.weight {
-            Weight::Float(panels) => float::multiply(cores, from, panels, to, finish),
-            Weight::Slices(panels) => float_tiles::multiply(cores, from, panels, to, finish),
-            Weight::Bf16(panels) => bf16::multiply(cores, from, panels, to, finish),
-            Weight::Bytes(panels) => int8::multiply(cores, from, panels, to, finish),
-        }))
+        let weight = &self.linear.weight;
+        Ok(filled(&self.place, rows, outputs, |to| weight.multiply(cores, from, to, finish)))
     }
 }
 

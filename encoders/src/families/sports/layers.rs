@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use candle_core::{Result, Tensor};
 
-use super::operations::{EPSILON, add_bias, attention, layer_norm};
+use super::operations::{EPSILON, attention, layer_norm, linear};
 use super::parameters::{Parameters, Start};
 use crate::LoadError;
 use crate::kernels::{self, Activation, AttentionMask, Beside, PackedLinear, Processor};
@@ -78,20 +78,28 @@ impl Linear {
     }
 
     fn apply(&self, x: &Tensor, residual: Option<&Tensor>, relu: bool) -> Result<Tensor> {
+        match &self.weights {
+            LinearWeights::Packed(packed) => self.apply_packed(packed, x, residual, relu),
+            LinearWeights::Trainable { weight, bias } => {
+                let y = linear(x, weight, bias, relu)?;
+                residual.map_or(Ok(y.clone()), |residual| residual + y)
+            }
+        }
+    }
+
+    fn apply_packed(
+        &self,
+        packed: &PackedLinear,
+        x: &Tensor,
+        residual: Option<&Tensor>,
+        relu: bool,
+    ) -> Result<Tensor> {
         let mut shape = x.dims().to_vec();
         let rows = x.elem_count() / self.inputs.max(1);
-        let x = x.reshape((rows, self.inputs))?;
         let residual = residual.map(|residual| residual.reshape((rows, self.outputs))).transpose()?;
-        let y = match &self.weights {
-            LinearWeights::Packed(packed) => {
-                let beside = residual.as_ref().map_or(Beside::Nothing, Beside::Added);
-                packed.forward(&x, None, relu.then_some(Activation::Relu), beside)?
-            }
-            LinearWeights::Trainable { weight, bias } => {
-                let y = add_bias(&x.matmul(weight)?, bias, relu)?;
-                residual.map_or(Ok(y.clone()), |residual| residual + y)?
-            }
-        };
+        let beside = residual.as_ref().map_or(Beside::Nothing, Beside::Added);
+        let activation = relu.then_some(Activation::Relu);
+        let y = packed.forward(&x.reshape((rows, self.inputs))?, None, activation, beside)?;
         if let Some(last) = shape.last_mut() {
             *last = self.outputs;
         }

@@ -1,21 +1,24 @@
 //! Differentiable operations of the sports family: fused on a CPU, candle's basic operations on other devices.
 //!
 //! candle's fused layer norm and softmax have no gradient, and its basic operations slow a training step on a CPU
-//! several times. These have a fast forward pass and an exact gradient. Tests compare both with [`basic`].
+//! several times: each writes a tensor, and adds its gradient to one of zeros. These have a fast forward pass and an
+//! exact gradient. Tests compare both with [`basic`].
 
 use std::sync::Arc;
 
-use candle_core::{CpuStorage, CustomOp1, CustomOp2, CustomOp3, D, Layout, Result, Shape, Storage, Tensor};
+use candle_core::{CpuStorage, CustomOp1, CustomOp3, D, Layout, Result, Shape, Storage, Tensor};
+
+use crate::kernels::{self, Processor};
 
 /// Epsilon of every layer norm.
 pub(super) const EPSILON: f32 = 1e-5;
 
-/// `x + bias` on the last dimension, then ReLU if `relu`.
-pub(crate) fn add_bias(x: &Tensor, bias: &Tensor, relu: bool) -> Result<Tensor> {
-    if !x.device().is_cpu() {
-        return basic::add_bias(x, bias, relu);
+/// `x W + b` on the last dimension, then ReLU if `relu`; `weight` is (inputs, outputs), `bias` (outputs).
+pub(crate) fn linear(x: &Tensor, weight: &Tensor, bias: &Tensor, relu: bool) -> Result<Tensor> {
+    match processor(x) {
+        Some(processor) => kernels::linear(processor, &x.contiguous()?, weight, bias, relu),
+        None => basic::linear(x, weight, bias, relu),
     }
-    x.contiguous()?.apply_op2(bias, AddBias { relu })
 }
 
 /// Layer normalisation of each row (last dimension).
@@ -30,10 +33,15 @@ pub(crate) fn layer_norm(x: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<T
 ///
 /// `lengths`: the unpadded length of each sequence, at least 1, for the attention mask; `None`: no mask.
 pub(crate) fn attention(qkv: &Tensor, heads: usize, lengths: Option<Arc<[usize]>>) -> Result<Tensor> {
-    if !qkv.device().is_cpu() {
-        return basic::attention(qkv, heads, lengths.as_deref());
+    match processor(qkv) {
+        Some(processor) => kernels::attention(processor, &qkv.contiguous()?, heads, lengths),
+        None => basic::attention(qkv, heads, lengths.as_deref()),
     }
-    qkv.contiguous()?.apply_op1(Attention { heads, lengths })
+}
+
+/// The processor whose kernels run operations on `x`, if there is one.
+fn processor(x: &Tensor) -> Option<Processor> {
+    if x.device().is_cpu() { Processor::detect() } else { None }
 }
 
 /// The windows of a convolution, one row each.
@@ -75,7 +83,7 @@ impl ConvPatches {
         if !x.device().is_cpu() {
             return basic::gather(self, x);
         }
-        x.contiguous()?.apply_op1(Gather { windows: *self, pixels: self.pixels().collect() })
+        x.contiguous()?.apply_op1(Gather::new(*self))
     }
 }
 
@@ -121,60 +129,10 @@ fn sum(a: &[f32]) -> f32 {
     lanes(eights.map(|a| std::array::from_fn(|at| a[at])), rest)
 }
 
-/// `to += scale * from`.
-fn add_scaled(to: &mut [f32], scale: f32, from: &[f32]) {
+/// `to += from`.
+fn add(to: &mut [f32], from: &[f32]) {
     for (to, from) in to.iter_mut().zip(from) {
-        *to += scale * from;
-    }
-}
-
-struct AddBias {
-    relu: bool,
-}
-
-impl CustomOp2 for AddBias {
-    fn name(&self) -> &'static str {
-        "add-bias"
-    }
-
-    fn cpu_fwd(
-        &self,
-        x: &CpuStorage,
-        x_layout: &Layout,
-        bias: &CpuStorage,
-        bias_layout: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        let (x, bias) = (of_layout(x, x_layout)?, of_layout(bias, bias_layout)?);
-        let mut sums = Vec::with_capacity(x.len());
-        let floor = if self.relu { 0.0 } else { f32::NEG_INFINITY };
-        for row in x.chunks_exact(bias.len().max(1)) {
-            sums.extend(row.iter().zip(bias).map(|(x, bias)| (x + bias).max(floor)));
-        }
-        Ok((CpuStorage::F32(sums), x_layout.shape().clone()))
-    }
-
-    fn bwd(
-        &self,
-        _x: &Tensor,
-        bias: &Tensor,
-        result: &Tensor,
-        gradient: &Tensor,
-    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let gradient = gradient.contiguous()?;
-        let (storage, layout) = gradient.storage_and_layout();
-        let values = of_storage(&storage, layout)?;
-        let mut sums = vec![0.0; bias.elem_count()];
-        if !self.relu {
-            values.chunks_exact(sums.len().max(1)).for_each(|row| add_scaled(&mut sums, 1.0, row));
-            drop(storage);
-            return Ok((Some(gradient.clone()), Some(like(sums, bias)?)));
-        }
-        let (result_storage, result_layout) = result.storage_and_layout();
-        let results = of_storage(&result_storage, result_layout)?;
-        let passed = values.iter().zip(results).map(|(g, y)| if *y > 0.0 { *g } else { 0.0 });
-        let passed: Vec<f32> = passed.collect();
-        passed.chunks_exact(sums.len().max(1)).for_each(|row| add_scaled(&mut sums, 1.0, row));
-        Ok((Some(like(passed, result)?), Some(like(sums, bias)?)))
+        *to += from;
     }
 }
 
@@ -250,146 +208,37 @@ impl CustomOp3 for LayerNorm {
     }
 }
 
-struct Attention {
-    heads: usize,
-    lengths: Option<Arc<[usize]>>,
-}
-
-/// One head of one sequence: the layout of its rows in the packed values, and its attention weights.
-struct Head {
-    tokens: usize,
-    size: usize,
-    seen: usize,
-    /// Stride from one token to the next.
-    row: usize,
-    /// Attention weights, (tokens, attended tokens).
-    shares: Vec<f32>,
-}
-
-impl Head {
-    fn query<'a>(&self, values: &'a [f32], token: usize) -> &'a [f32] {
-        &values[token * self.row..][..self.size]
-    }
-
-    fn key<'a>(&self, values: &'a [f32], token: usize) -> &'a [f32] {
-        &values[token * self.row + self.row / 3..][..self.size]
-    }
-
-    fn value<'a>(&self, values: &'a [f32], token: usize) -> &'a [f32] {
-        &values[token * self.row + self.row / 3 * 2..][..self.size]
-    }
-
-    fn scale(&self) -> f32 {
-        1.0 / (self.size as f32).sqrt()
-    }
-
-    /// Computes `shares` from the packed values, which begin at this head's first query.
-    fn look(&mut self, values: &[f32]) {
-        let scale = self.scale();
-        for token in 0..self.tokens {
-            let query = self.query(values, token);
-            let mut largest = f32::NEG_INFINITY;
-            let at = token * self.seen;
-            for other in 0..self.seen {
-                let score = dot(query, self.key(values, other)) * scale;
-                self.shares[at + other] = score;
-                largest = largest.max(score);
-            }
-            let shares = &mut self.shares[at..at + self.seen];
-            shares.iter_mut().for_each(|share| *share = (*share - largest).exp());
-            let total = 1.0 / sum(shares);
-            shares.iter_mut().for_each(|share| *share *= total);
-        }
-    }
-}
-
-impl Attention {
-    fn head(&self, sequence: usize, tokens: usize, row: usize) -> Head {
-        let seen = self.lengths.as_ref().map_or(tokens, |lengths| lengths[sequence].clamp(1, tokens));
-        let size = row / 3 / self.heads;
-        Head { tokens, size, seen, row, shares: vec![0.0; tokens * seen] }
-    }
-
-    fn dims(&self, layout: &Layout) -> Result<(usize, usize, usize)> {
-        let (batch, tokens, row) = layout.shape().dims3()?;
-        let fits = self.heads > 0 && row % (3 * self.heads) == 0;
-        if !fits || self.lengths.as_ref().is_some_and(|lengths| lengths.len() != batch) {
-            candle_core::bail!("{batch} sequences of rows of {row} do not fit {} heads", self.heads);
-        }
-        Ok((batch, tokens, row))
-    }
-}
-
-impl CustomOp1 for Attention {
-    fn name(&self) -> &'static str {
-        "attention"
-    }
-
-    fn cpu_fwd(&self, qkv: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        let (batch, tokens, row) = self.dims(layout)?;
-        let (values, width) = (of_layout(qkv, layout)?, row / 3);
-        let mut attended = vec![0.0; batch * tokens * width];
-        for sequence in 0..batch {
-            let mut head = self.head(sequence, tokens, row);
-            for number in 0..self.heads {
-                let values = &values[sequence * tokens * row + number * head.size..];
-                head.look(values);
-                for token in 0..tokens {
-                    let out = (sequence * tokens + token) * width + number * head.size;
-                    let out = &mut attended[out..out + head.size];
-                    for other in 0..head.seen {
-                        add_scaled(out, head.shares[token * head.seen + other], head.value(values, other));
-                    }
-                }
-            }
-        }
-        Ok((CpuStorage::F32(attended), Shape::from((batch, tokens, width))))
-    }
-
-    fn bwd(&self, qkv: &Tensor, _result: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
-        let gradient = gradient.contiguous()?;
-        let (g_storage, g_layout) = gradient.storage_and_layout();
-        let (storage, layout) = qkv.storage_and_layout();
-        let (batch, tokens, row) = self.dims(layout)?;
-        let (values, gradients) = (of_storage(&storage, layout)?, of_storage(&g_storage, g_layout)?);
-        let mut back = vec![0.0; values.len()];
-        for sequence in 0..batch {
-            let mut head = self.head(sequence, tokens, row);
-            for number in 0..self.heads {
-                let start = sequence * tokens * row + number * head.size;
-                head.look(&values[start..]);
-                let gradients = &gradients[sequence * tokens * row / 3 + number * head.size..];
-                backwards(&head, &values[start..], gradients, &mut back[start..]);
-            }
-        }
-        Ok(Some(like(back, qkv)?))
-    }
-}
-
-/// Adds one head's gradient to `back`, which has the layout of `values`.
-fn backwards(head: &Head, values: &[f32], gradients: &[f32], back: &mut [f32]) {
-    let (width, scale) = (head.row / 3, head.scale());
-    let mut pulls = vec![0.0; head.seen];
-    for token in 0..head.tokens {
-        let g = &gradients[token * width..][..head.size];
-        let shares = &head.shares[token * head.seen..][..head.seen];
-        for (other, pull) in pulls.iter_mut().enumerate() {
-            *pull = dot(g, head.value(values, other));
-            add_scaled(&mut back[other * head.row + 2 * width..][..head.size], shares[other], g);
-        }
-        let common = dot(&pulls, shares);
-        let query = head.query(values, token);
-        for other in 0..head.seen {
-            let pull = shares[other] * (pulls[other] - common) * scale;
-            add_scaled(&mut back[token * head.row..][..head.size], pull, head.key(values, other));
-            add_scaled(&mut back[other * head.row + width..][..head.size], pull, query);
-        }
-    }
+/// Neighbouring values of a window, which neighbour each other in the picture too.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    /// The first pixel; `None` outside the picture.
+    pixel: Option<usize>,
+    pixels: usize,
 }
 
 struct Gather {
     windows: ConvPatches,
-    pixels: Vec<Option<usize>>,
+    /// All windows' pixels, in order.
+    runs: Vec<Run>,
+}
+
+impl Gather {
+    fn new(windows: ConvPatches) -> Self {
+        let mut runs: Vec<Run> = Vec::new();
+        for pixel in windows.pixels() {
+            match runs.last_mut() {
+                Some(run) if run.pixel.map(|first| first + run.pixels) == pixel => run.pixels += 1,
+                _ => runs.push(Run { pixel, pixels: 1 }),
+            }
+        }
+        Gather { windows, runs }
+    }
+
+    /// Pixels of all windows.
+    fn pixels(&self) -> usize {
+        let ConvPatches { kernel, .. } = self.windows;
+        self.windows.out().pow(2) * kernel * kernel
+    }
 }
 
 impl CustomOp1 for Gather {
@@ -404,12 +253,14 @@ impl CustomOp1 for Gather {
             candle_core::bail!("{places} places are no picture of {side} by {side}");
         }
         let x = of_layout(x, layout)?;
-        let mut gathered = Vec::with_capacity(batch * self.pixels.len() * channels);
+        let mut gathered = Vec::with_capacity(batch * self.pixels() * channels);
         for picture in x.chunks_exact((places * channels).max(1)) {
-            for pixel in &self.pixels {
+            for Run { pixel, pixels } in &self.runs {
                 match pixel {
-                    Some(pixel) => gathered.extend_from_slice(&picture[pixel * channels..][..channels]),
-                    None => gathered.resize(gathered.len() + channels, 0.0),
+                    Some(pixel) => {
+                        gathered.extend_from_slice(&picture[pixel * channels..][..pixels * channels]);
+                    }
+                    None => gathered.resize(gathered.len() + pixels * channels, 0.0),
                 }
             }
         }
@@ -424,12 +275,13 @@ impl CustomOp1 for Gather {
         let (batch, places, channels) = x.dims3()?;
         let mut back = vec![0.0; batch * places * channels];
         let pictures = back.chunks_exact_mut((places * channels).max(1));
-        for (picture, gradients) in
-            pictures.zip(gradients.chunks_exact((self.pixels.len() * channels).max(1)))
-        {
-            for (pixel, g) in self.pixels.iter().zip(gradients.chunks_exact(channels.max(1))) {
+        for (picture, gradients) in pictures.zip(gradients.chunks_exact((self.pixels() * channels).max(1))) {
+            let mut rest = gradients;
+            for Run { pixel, pixels } in &self.runs {
+                let (g, others) = rest.split_at(pixels * channels);
+                rest = others;
                 if let Some(pixel) = pixel {
-                    add_scaled(&mut picture[pixel * channels..][..channels], 1.0, g);
+                    add(&mut picture[pixel * channels..][..g.len()], g);
                 }
             }
         }
@@ -441,8 +293,8 @@ impl CustomOp1 for Gather {
 pub(crate) mod basic {
     use super::{ConvPatches, D, EPSILON, Result, Tensor};
 
-    pub(crate) fn add_bias(x: &Tensor, bias: &Tensor, relu: bool) -> Result<Tensor> {
-        let sum = x.broadcast_add(bias)?;
+    pub(crate) fn linear(x: &Tensor, weight: &Tensor, bias: &Tensor, relu: bool) -> Result<Tensor> {
+        let sum = x.broadcast_matmul(weight)?.broadcast_add(bias)?;
         if relu { sum.relu() } else { Ok(sum) }
     }
 

@@ -49,13 +49,15 @@ fn check(shapes: &[&[usize]], fused: impl Fn(&[Tensor]) -> Tensor, basic: impl F
 }
 
 #[test]
-fn a_bias_is_added_and_rectified_as_by_basic_operations() {
+fn a_linear_layer_is_that_of_basic_operations() {
     for relu in [false, true] {
-        check(
-            &[&[6, 5], &[5]],
-            |x| operations::add_bias(&x[0], &x[1], relu).unwrap(),
-            |x| basic::add_bias(&x[0], &x[1], relu).unwrap(),
-        );
+        for rows in [&[6, 27][..], &[2, 3, 27]] {
+            check(
+                &[rows, &[27, 40], &[40]],
+                |x| operations::linear(&x[0], &x[1], &x[2], relu).unwrap(),
+                |x| basic::linear(&x[0], &x[1], &x[2], relu).unwrap(),
+            );
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 //!
 //! Both products are in f32, or in bf16 with sums in f32. The softmax is always in f32.
 
+mod gradient;
 mod panels;
 mod rotary;
 
@@ -20,6 +21,7 @@ use super::elementwise::softmax;
 use super::lanes::{Lanes, Work};
 use super::matrix::{Aligned, PANEL, Panels, Target};
 use super::{Cores, Processor};
+pub(super) use gradient::gradient_of_attention;
 use panels::{HeadPanels, Pairs, TileRows};
 pub(crate) use rotary::{RotaryAngles, RotaryPairs};
 
@@ -79,7 +81,7 @@ pub(super) struct Heads<'a> {
 
 impl Heads<'_> {
     /// Values of all queries of a token.
-    fn width(&self) -> usize {
+    pub(super) fn width(&self) -> usize {
         self.heads * self.size
     }
 
