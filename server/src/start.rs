@@ -19,7 +19,7 @@ use crate::catalog::{self, CatalogError};
 use crate::config::Config;
 use crate::http;
 use crate::ingest;
-use crate::jobs::{self, Duty};
+use crate::jobs::{self, Duty, MetNeeds};
 use crate::library;
 use crate::models::{Spaces, SpacesError};
 use crate::probes::Probes;
@@ -142,7 +142,9 @@ pub async fn start(app: &Arc<App>) -> Result<Background, StartError> {
         let work = measure(Arc::clone(app), measurements, held);
         tokio::spawn(closing.clone().run_until_cancelled_owned(work));
     }
-    let runner = |duty| tokio::spawn(jobs::run_forever(Arc::clone(app), duty, closing.clone()));
+    let needs = Arc::new(MetNeeds::default());
+    let run = |duty| jobs::run_forever(Arc::clone(app), duty, Arc::clone(&needs), closing.clone());
+    let runner = |duty| tokio::spawn(run(duty));
     let usual = (0..app.config.runners).map(|_| Duty::Usual);
     let apart = (0..app.config.speech.runners(app.config.runners)).map(|_| Duty::Apart);
     let runners = usual.chain(apart).map(runner).collect();

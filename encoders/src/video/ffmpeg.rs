@@ -48,11 +48,21 @@ impl Program {
     }
 }
 
-/// Whether ffmpeg runs. Blocks until it has printed its version.
+/// Whether ffmpeg runs. The first call blocks until it has printed its version.
 pub fn can_decode() -> bool {
-    let mut ask = Command::new(ffmpeg_path());
-    ask.arg("-version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    ask.status().is_ok_and(|status| status.success())
+    version().is_some()
+}
+
+/// What ffmpeg prints of its version, asked for once: to start it takes longer than to decode a short clip. `None` if it does
+/// not run.
+fn version() -> Option<&'static str> {
+    static SAID: OnceLock<Option<String>> = OnceLock::new();
+    let ask = || {
+        let mut ask = Command::new(ffmpeg_path());
+        let output = ask.arg("-version").stdin(Stdio::null()).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    SAID.get_or_init(ask).as_deref()
 }
 
 /// Path of ffmpeg: `REPRISE_FFMPEG`, else a file beside the binary, else `ffmpeg` in `PATH`.
@@ -66,12 +76,7 @@ pub(super) fn ffprobe_path() -> PathBuf {
 
 /// The option that keeps every frame with its own time: `-fps_mode` since ffmpeg 5.1, `-vsync` before.
 pub(super) fn frame_rate_mode() -> &'static str {
-    static MODE: OnceLock<&str> = OnceLock::new();
-    MODE.get_or_init(|| {
-        let output = Command::new(ffmpeg_path()).arg("-version").stdin(Stdio::null()).output();
-        let text = output.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
-        if knows_fps_mode(&text) { "-fps_mode" } else { "-vsync" }
-    })
+    if knows_fps_mode(version().unwrap_or_default()) { "-fps_mode" } else { "-vsync" }
 }
 
 /// Builds without a release number (`N-109...-g...`) count as recent.

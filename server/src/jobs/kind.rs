@@ -1,10 +1,12 @@
 //! Kinds of job, and the input of one job.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use reprise_encoders::screen_text::installed_tesseract;
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
+use tokio::task::JoinError;
 
 use super::error::JobError;
 use crate::app::App;
@@ -50,13 +52,34 @@ pub enum Need {
 }
 
 impl Need {
+    const ALL: [Need; 3] = [Need::Decoder, Need::Transcriber, Need::TextReader];
+
     /// Whether this process meets it. Blocks for a moment.
-    pub fn is_met(self, app: &App) -> bool {
+    fn is_met(self, app: &App) -> bool {
         match self {
             Need::Transcriber => app.speech.is_some(),
             Need::TextReader => installed_tesseract().is_ok_and(|it| !it.languages.is_empty()),
             Need::Decoder => reprise_encoders::video::ffmpeg::can_decode(),
         }
+    }
+}
+
+/// The needs that this process meets. The first runner that asks has them checked, which starts programs: once for all.
+#[derive(Debug, Default)]
+pub struct MetNeeds(OnceCell<HashSet<Need>>);
+
+impl MetNeeds {
+    /// All of them.
+    ///
+    /// # Errors
+    /// A check panicked.
+    pub(super) async fn of(&self, app: &Arc<App>) -> Result<&HashSet<Need>, JoinError> {
+        let check = || {
+            let app = Arc::clone(app);
+            let all = move || Need::ALL.into_iter().filter(|need| need.is_met(&app)).collect();
+            tokio::task::spawn_blocking(all)
+        };
+        self.0.get_or_try_init(check).await
     }
 }
 

@@ -7,6 +7,6 @@ mod retry;
 mod runner;
 
 pub use error::JobError;
-pub use kind::{JobKind, Need, Work};
+pub use kind::{JobKind, MetNeeds, Need, Work};
 pub use kinds::KINDS;
 pub use runner::{Duty, run_forever};

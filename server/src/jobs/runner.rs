@@ -1,6 +1,6 @@
 //! Leases jobs, runs them one at a time, and stores their outcome.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use super::error::JobError;
-use super::kind::{JobKind, Work};
+use super::kind::{JobKind, MetNeeds, Need, Work};
 use super::kinds::KINDS;
 use super::retry::wait_after;
 use crate::app::App;
@@ -46,10 +46,9 @@ pub enum Duty {
 }
 
 /// Leases and runs jobs until `closing`. Then returns the current job to the queue.
-pub async fn run_forever(app: Arc<App>, duty: Duty, closing: CancellationToken) {
-    let of = Arc::clone(&app);
-    let kinds = match tokio::task::spawn_blocking(move || runnable(&of, duty)).await {
-        Ok(kinds) => kinds,
+pub async fn run_forever(app: Arc<App>, duty: Duty, needs: Arc<MetNeeds>, closing: CancellationToken) {
+    let kinds = match needs.of(&app).await {
+        Ok(met) => runnable(met, duty),
         Err(panic) => return tracing::error!(%panic, "this process runs no jobs"),
     };
     let runner = Runner { app, id: Uuid::now_v7(), kinds, closing };
@@ -84,10 +83,10 @@ impl OpenKinds {
 }
 
 /// The kinds of job of a duty that this process can run.
-fn runnable(app: &App, duty: Duty) -> Vec<&'static dyn JobKind> {
+fn runnable(met: &HashSet<Need>, duty: Duty) -> Vec<&'static dyn JobKind> {
     let is_on_duty = |kind: &&'static dyn JobKind| kind.runs_apart() == (duty == Duty::Apart);
     let is_runnable = |kind: &&'static dyn JobKind| {
-        let lacking = kind.needs().iter().find(|need| !need.is_met(app));
+        let lacking = kind.needs().iter().find(|need| !met.contains(need));
         if let Some(need) = lacking {
             tracing::info!(
                 kind = kind.name().name(),
