@@ -1,7 +1,9 @@
 //! Small films that ffmpeg renders for a test: a few shots with hard cuts between them.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, LazyLock, Mutex};
 
 /// The storage format of a film.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +38,7 @@ pub fn film(folder: &Path, name: &str, shots: &[&str], store: Store) -> PathBuf 
     let joined: String = (0..shots.len()).map(|it| format!("[s{it}]")).collect();
     let graph = format!("{inputs}{joined}concat=n={}:v=1[v]", shots.len());
     ffmpeg.args(["-filter_complex", &graph, "-map", "[v]"]).args(codec).arg(&file);
-    run(&mut ffmpeg);
+    run_once(&format!("{store:?} {shots:?}"), &mut ffmpeg, &file);
     file
 }
 
@@ -54,6 +56,24 @@ pub fn ffmpeg() -> Command {
 pub fn run(command: &mut Command) {
     let output = command.output().expect("ffmpeg is installed");
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Runs a command that must write `file`, unless one with the same `content` has: then copies its file. Most tests run on
+/// both databases, and render their films for each.
+///
+/// # Panics
+/// If it fails.
+pub fn run_once(content: &str, command: &mut Command, file: &Path) {
+    static RENDERED: LazyLock<Mutex<HashMap<String, Arc<[u8]>>>> = LazyLock::new(Mutex::default);
+    let known = RENDERED.lock().expect("no test panics here").get(content).cloned();
+    match known {
+        Some(film) => std::fs::write(file, film).expect("the folder can be written"),
+        None => {
+            run(command);
+            let film = std::fs::read(file).expect("the command has written it").into();
+            RENDERED.lock().expect("no test panics here").insert(content.to_owned(), film);
+        }
+    }
 }
 
 /// ffprobe's report on a file, as JSON.

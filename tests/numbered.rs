@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::film::{ffmpeg, run};
+use crate::film::{ffmpeg, run_once};
 
 /// Bars of a picture: one for each bit of a number.
 const BITS: usize = 12;
@@ -50,7 +50,8 @@ pub fn numbered(folder: &Path, name: &str, film: Numbered<'_>) -> PathBuf {
     }
     ffmpeg.args(["-frames:v", &film.frames.to_string(), "-c:v", "libx264", "-preset", "ultrafast"]);
     ffmpeg.args(["-pix_fmt", "yuv420p"]).args(film.more).arg(&file);
-    run(&mut ffmpeg);
+    let ending = file.extension().unwrap_or_default();
+    run_once(&format!("{ending:?} {film:?}"), &mut ffmpeg, &file);
     file
 }
 

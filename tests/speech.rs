@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::film::{ffmpeg, run};
+use crate::film::{ffmpeg, run_once};
 
 /// Samples per second of what services get.
 const RATE: f64 = 16_000.0;
@@ -64,7 +64,9 @@ pub fn spoken_film(folder: &Path, name: &str, seconds: u32, said: &[Said]) -> Pa
         "-b:a",
         "64k",
     ]);
-    run(ffmpeg.args(["-movflags", "+faststart"]).arg(&file));
+    ffmpeg.args(["-movflags", "+faststart"]).arg(&file);
+    let ending = file.extension().unwrap_or_default();
+    run_once(&format!("{ending:?} {seconds} {said:?}"), &mut ffmpeg, &file);
     file
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::film::{ffmpeg, run};
+use crate::film::{ffmpeg, run_once};
 
 /// A slide of a film.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +57,7 @@ pub fn written(folder: &Path, name: &str, look: &Look, slides: &[Slide<'_>]) -> 
     let graph = format!("{inputs}concat=n={}:v=1,{then},format=yuv420p[v]", slides.len());
     command.args(["-filter_complex", &graph, "-map", "[v]"]);
     command.args(["-c:v", "libx264", "-preset", "veryfast", "-crf", "30"]).arg(&file);
-    run(&mut command);
+    run_once(&format!("{look:?} {slides:?}"), &mut command, &file);
     file
 }
 

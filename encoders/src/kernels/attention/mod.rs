@@ -335,6 +335,26 @@ mod tests {
             let value = packed[row * 3 * width + part * width + head * size + value];
             f64::from(if is_bf16 { f32::from_bits(nearest(value) << 16) } else { value })
         };
+        let mut expected: Vec<f64> = Vec::new();
+        for (row, head) in (0..batch * tokens).flat_map(|row| (0..heads).map(move |head| (row, head))) {
+            let (sequence, token) = (row / tokens, row % tokens);
+            let seen = match mask {
+                AttentionMask::All => tokens,
+                AttentionMask::Earlier => token + 1,
+                AttentionMask::Within(lengths) => lengths[sequence],
+            };
+            let other = |other: usize, part: usize, it: usize| at(sequence * tokens + other, part, head, it);
+            let score =
+                |key: usize| (0..size).map(|it| at(row, 0, head, it) * other(key, 1, it)).sum::<f64>();
+            let scores: Vec<f64> = (0..seen).map(score).collect();
+            let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let shares: Vec<f64> = scores.iter().map(|it| (it - most).exp()).collect();
+            let total: f64 = shares.iter().sum();
+            let sum = |it: usize| {
+                shares.iter().enumerate().map(|(key, share)| share * other(key, 2, it)).sum::<f64>()
+            };
+            expected.extend((0..size).map(|it| sum(it) / total));
+        }
         let bound = if is_bf16 { 1.1 / 512.0 } else { 1e-5 };
         let Some(best) = Processor::detect() else { return };
         let processors = Processor::all().into_iter().map(|it| (it, 1));
@@ -343,25 +363,8 @@ mod tests {
             let heads =
                 Heads { batch, tokens, heads, kv_heads, size, mask, angles: None, scale: 1.0, is_bf16 };
             let got = filled(batch * tokens, width, |target| attend(cores, &packed, target, heads));
-            for (place, got) in got.iter().enumerate() {
+            for (place, (got, expected)) in got.iter().zip(&expected).enumerate() {
                 let (row, column) = (place / width, place % width);
-                let (sequence, token, head) = (row / tokens, row % tokens, column / size);
-                let seen = match mask {
-                    AttentionMask::All => tokens,
-                    AttentionMask::Earlier => token + 1,
-                    AttentionMask::Within(lengths) => lengths[sequence],
-                };
-                let score = |other: usize| -> f64 {
-                    (0..size)
-                        .map(|it| at(row, 0, head, it) * at(sequence * tokens + other, 1, head, it))
-                        .sum()
-                };
-                let scores: Vec<f64> = (0..seen).map(score).collect();
-                let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                let shares: Vec<f64> = scores.iter().map(|it| (it - most).exp()).collect();
-                let value = |other: usize| at(sequence * tokens + other, 2, head, column % size);
-                let sum: f64 = (0..seen).map(|other| shares[other] * value(other)).sum();
-                let expected = sum / shares.iter().sum::<f64>();
                 assert!((f64::from(*got) - expected).abs() < bound, "{row}, {column}: {got} for {expected}");
             }
         }
