@@ -14,7 +14,7 @@ mod amx;
 mod attention;
 mod bf16;
 mod blocking;
-mod differentiable;
+pub(crate) mod differentiable;
 mod elementwise;
 mod finish;
 mod float;
@@ -34,7 +34,6 @@ mod walk;
 use std::sync::OnceLock;
 
 pub(crate) use attention::{AttentionMask, RotaryAngles, RotaryPairs};
-pub(crate) use differentiable::{attention, linear};
 pub(crate) use elementwise::Activation;
 pub(crate) use kv_cache::{CachedAttention, KvCache};
 pub(crate) use norm::Norm;

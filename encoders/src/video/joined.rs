@@ -25,7 +25,19 @@ pub fn decode_joined(paths: &[&Path], side: u32, read: impl FnOnce(&mut dyn Read
         run.may_read(&path);
     }
     let limits = Limits::default();
-    run.args(["-threads", "1", "-protocol_whitelist", "file,pipe", "-f", "concat", "-safe", "0"]);
+    // Several runs at once keep all cores busy; threads within one wait for each other.
+    run.args([
+        "-filter_threads",
+        "1",
+        "-threads",
+        "1",
+        "-protocol_whitelist",
+        "file,pipe",
+        "-f",
+        "concat",
+        "-safe",
+        "0",
+    ]);
     run.option("-i", file_url(list.path()));
     run.may_read(list.path());
     run.option("-vf", fine(side));

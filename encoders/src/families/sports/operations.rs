@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use candle_core::{CpuStorage, CustomOp1, CustomOp3, D, Layout, Result, Shape, Storage, Tensor};
 
-use crate::kernels::{self, Processor};
+use crate::kernels::{Processor, differentiable};
 
 /// Epsilon of every layer norm.
 pub(super) const EPSILON: f32 = 1e-5;
@@ -16,7 +16,7 @@ pub(super) const EPSILON: f32 = 1e-5;
 /// `x W + b` on the last dimension, then ReLU if `relu`; `weight` is (inputs, outputs), `bias` (outputs).
 pub(crate) fn linear(x: &Tensor, weight: &Tensor, bias: &Tensor, relu: bool) -> Result<Tensor> {
     match processor(x) {
-        Some(processor) => kernels::linear(processor, &x.contiguous()?, weight, bias, relu),
+        Some(processor) => differentiable::linear(processor, &x.contiguous()?, weight, bias, relu),
         None => basic::linear(x, weight, bias, relu),
     }
 }
@@ -34,7 +34,7 @@ pub(crate) fn layer_norm(x: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<T
 /// `lengths`: the unpadded length of each sequence, at least 1, for the attention mask; `None`: no mask.
 pub(crate) fn attention(qkv: &Tensor, heads: usize, lengths: Option<Arc<[usize]>>) -> Result<Tensor> {
     match processor(qkv) {
-        Some(processor) => kernels::attention(processor, &qkv.contiguous()?, heads, lengths),
+        Some(processor) => differentiable::attention(processor, &qkv.contiguous()?, heads, lengths),
         None => basic::attention(qkv, heads, lengths.as_deref()),
     }
 }

@@ -22,7 +22,7 @@ use reprise_encoders::families::sports::training::ClipEncoder;
 use reprise_encoders::families::sports::training::default_device;
 use reprise_encoders::families::sports::training::unit;
 use reprise_encoders::families::sports::training::{EncodedText, Fusion, PaddedTexts, TextEncoder};
-use reprise_encoders::families::sports::training::{Parameters, Start};
+use reprise_encoders::families::sports::training::{ForInference, Parameters, Start};
 
 impl Settings {
     /// Defaults of stage 2.
@@ -167,7 +167,7 @@ pub fn train_composed(
     let config = Config { vocab_size: vocabulary.size(), ..config.clone() };
     config.check()?;
     let mut frozen = frozen(features, &config, stages)?;
-    let encoder = ClipEncoder::new(&mut frozen, &config)?;
+    let encoder = ClipEncoder::new(&mut ForInference(&mut frozen), &config)?;
     let sampling = Sampling::new(clips, features, &config, augment);
     let vectors = Vectors::of(&encoder, &sampling, config.dim, settings.seed)?;
     let mut store = Store::new(settings.seed, default_device());
