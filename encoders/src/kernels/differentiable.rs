@@ -8,7 +8,7 @@ use super::attention::{AttentionMask, Heads, attend, gradient_of_attention};
 use super::finish::Finish;
 use super::matrix::{Rows, Target, written};
 use super::norm::Input;
-use super::ops::{Weight, threads_for, values};
+use super::ops::{Weight, threads_for, values_of};
 use super::{Activation, Cores, Processor};
 
 /// `x W + b` on the last dimension of contiguous `x`, then ReLU if `relu`. `weight` is (inputs, outputs), `bias`
@@ -42,9 +42,9 @@ pub(crate) fn attention(
 }
 
 /// The values of a contiguous f32 tensor on the CPU.
-fn stored<'a>(storage: &'a Storage, layout: &Layout) -> Result<&'a [f32]> {
+pub(crate) fn stored<'a>(storage: &'a Storage, layout: &Layout) -> Result<&'a [f32]> {
     match storage {
-        Storage::Cpu(storage) => values(storage, layout),
+        Storage::Cpu(storage) => values_of(storage, layout),
         _ => bail!("the tensor is not on the CPU"),
     }
 }
@@ -79,10 +79,11 @@ impl CustomOp3 for Linear {
         of_bias: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
         let (inputs, outputs) = of_weight.shape().dims2()?;
-        let (x, weight, bias) = (values(x, of_x)?, values(weight, of_weight)?, values(bias, of_bias)?);
+        let (x, weight, bias) =
+            (values_of(x, of_x)?, values_of(weight, of_weight)?, values_of(bias, of_bias)?);
         let mut shape = of_x.dims().to_vec();
         match shape.last_mut() {
-            Some(last) if *last == inputs && inputs > 0 && bias.len() == outputs => *last = outputs,
+            Some(last) if *last == inputs && inputs * outputs > 0 && bias.len() == outputs => *last = outputs,
             _ => bail!("rows of {:?} do not fit a layer from {inputs} to {outputs} values", of_x.dims()),
         }
         let activation = self.relu.then_some(Activation::Relu);
@@ -180,7 +181,7 @@ impl CustomOp1 for Attention {
 
     fn cpu_fwd(&self, qkv: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         let (cores, heads) = self.of(layout)?;
-        let (packed, rows, width) = (values(qkv, layout)?, heads.batch * heads.tokens, heads.width());
+        let (packed, rows, width) = (values_of(qkv, layout)?, heads.batch * heads.tokens, heads.width());
         let attended = written(rows, width, |to| attend(cores, packed, to, heads));
         Ok((CpuStorage::F32(attended), Shape::from((heads.batch, heads.tokens, width))))
     }

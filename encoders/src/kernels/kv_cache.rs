@@ -143,7 +143,7 @@ struct Query<'a> {
 fn of_tensor(packed: &Tensor, work: impl FnOnce(&[f32])) -> Result<()> {
     let (storage, layout) = packed.storage_and_layout();
     let Storage::Cpu(storage) = &*storage else { bail!("the tensor is not on the CPU") };
-    work(ops::values(storage, layout)?);
+    work(ops::values_of(storage, layout)?);
     Ok(())
 }
 

@@ -37,7 +37,7 @@ pub(crate) use attention::{AttentionMask, RotaryAngles, RotaryPairs};
 pub(crate) use elementwise::Activation;
 pub(crate) use kv_cache::{CachedAttention, KvCache};
 pub(crate) use norm::Norm;
-pub(crate) use ops::{Attention, Beside, PackedLinear};
+pub(crate) use ops::{Attention, Beside, PackedLinear, values_of};
 
 /// Environment variable: the best of [`ISAS`] to use, to measure and test the kernels of lesser processors.
 const MAX_CPU_ISA: &str = "REPRISE_MAX_CPU_ISA";

@@ -234,7 +234,7 @@ impl CustomOp1 for Product<'_> {
     }
 
     fn cpu_fwd(&self, rows: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        self.run(values(rows, layout)?, layout.shape(), None)
+        self.run(values_of(rows, layout)?, layout.shape(), None)
     }
 }
 
@@ -253,7 +253,7 @@ impl CustomOp2 for Product<'_> {
         if of_beside.shape().dims2()? != (layout.shape().dims2()?.0, self.linear.outputs()) {
             bail!("the second operand and the result differ in shape");
         }
-        self.run(values(rows, layout)?, layout.shape(), Some(values(beside, of_beside)?))
+        self.run(values_of(rows, layout)?, layout.shape(), Some(values_of(beside, of_beside)?))
     }
 }
 
@@ -318,7 +318,7 @@ impl CustomOp1 for AttentionOf<'_> {
         let shape = Heads { batch, tokens, heads, kv_heads, size, mask, angles, scale, is_bf16 };
         // For each pair of tokens: a query by a key, and a softmax weight by a value.
         let threads = threads_for(2 * rows * tokens * heads * size);
-        let (packed, cores) = (values(packed, layout)?, Cores { processor, threads });
+        let (packed, cores) = (values_of(packed, layout)?, Cores { processor, threads });
         Ok(filled(&self.place, rows, heads * size, |target| attend(cores, packed, target, shape)))
     }
 }
@@ -368,7 +368,7 @@ impl CustomOp1 for Normalisation<'_> {
     }
 
     fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        let (x, width) = (values(x, layout)?, self.norm.width());
+        let (x, width) = (values_of(x, layout)?, self.norm.width());
         if layout.shape().dims().last() != Some(&width) {
             bail!("the rows and the layer norm differ in width");
         }
@@ -387,7 +387,7 @@ impl CustomOp1 for Normalisation<'_> {
 }
 
 /// The values of a contiguous f32 tensor on the CPU.
-pub(super) fn values<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [f32]> {
+pub(crate) fn values_of<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [f32]> {
     let Some((from, to)) = layout.contiguous_offsets() else { bail!("the tensor is not contiguous") };
     Ok(&storage.as_slice::<f32>()?[from..to])
 }

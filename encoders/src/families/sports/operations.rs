@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 
-use candle_core::{CpuStorage, CustomOp1, CustomOp3, D, Layout, Result, Shape, Storage, Tensor};
+use candle_core::{CpuStorage, CustomOp1, CustomOp3, D, Layout, Result, Shape, Tensor};
 
-use crate::kernels::{Processor, differentiable};
+use crate::kernels::differentiable::stored;
+use crate::kernels::{Processor, differentiable, values_of};
 
 /// Epsilon of every layer norm.
 pub(super) const EPSILON: f32 = 1e-5;
@@ -87,21 +88,6 @@ impl ConvPatches {
     }
 }
 
-fn of_layout<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [f32]> {
-    let values = storage.as_slice::<f32>()?;
-    match layout.contiguous_offsets() {
-        Some((start, end)) => Ok(&values[start..end]),
-        None => candle_core::bail!("the values are not contiguous"),
-    }
-}
-
-fn of_storage<'a>(storage: &'a Storage, layout: &Layout) -> Result<&'a [f32]> {
-    match storage {
-        Storage::Cpu(storage) => of_layout(storage, layout),
-        _ => candle_core::bail!("the values are not on the CPU"),
-    }
-}
-
 fn like(values: Vec<f32>, tensor: &Tensor) -> Result<Tensor> {
     Tensor::from_vec(values, tensor.shape(), tensor.device())
 }
@@ -162,8 +148,8 @@ impl CustomOp3 for LayerNorm {
         bias: &CpuStorage,
         bias_layout: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
-        let (x, weight) = (of_layout(x, x_layout)?, of_layout(weight, weight_layout)?);
-        let bias = of_layout(bias, bias_layout)?;
+        let (x, weight) = (values_of(x, x_layout)?, values_of(weight, weight_layout)?);
+        let bias = values_of(bias, bias_layout)?;
         let mut normed = Vec::with_capacity(x.len());
         for row in x.chunks_exact(weight.len().max(1)) {
             let (mean, scale) = moments(row);
@@ -185,13 +171,13 @@ impl CustomOp3 for LayerNorm {
         let (g_storage, g_layout) = gradient.storage_and_layout();
         let (x_storage, x_layout) = x.storage_and_layout();
         let (w_storage, w_layout) = weight.storage_and_layout();
-        let weights = of_storage(&w_storage, w_layout)?;
+        let weights = stored(&w_storage, w_layout)?;
         let width = weights.len();
         let (mut for_weight, mut for_bias) = (vec![0.0; width], vec![0.0; width]);
         let (mut unit, mut weighted) = (vec![0.0; width], vec![0.0; width]);
         let mut for_x = Vec::with_capacity(x.elem_count());
-        let rows = of_storage(&x_storage, x_layout)?.chunks_exact(width.max(1));
-        for (row, g) in rows.zip(of_storage(&g_storage, g_layout)?.chunks_exact(width.max(1))) {
+        let rows = stored(&x_storage, x_layout)?.chunks_exact(width.max(1));
+        for (row, g) in rows.zip(stored(&g_storage, g_layout)?.chunks_exact(width.max(1))) {
             let (mean, scale) = moments(row);
             for at in 0..width {
                 unit[at] = (row[at] - mean) * scale;
@@ -208,7 +194,7 @@ impl CustomOp3 for LayerNorm {
     }
 }
 
-/// Neighbouring values of a window, which neighbour each other in the picture too.
+/// Pixels that follow each other in the windows and in the picture.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     /// The first pixel; `None` outside the picture.
@@ -252,7 +238,7 @@ impl CustomOp1 for Gather {
         if places != side * side {
             candle_core::bail!("{places} places are no picture of {side} by {side}");
         }
-        let x = of_layout(x, layout)?;
+        let x = values_of(x, layout)?;
         let mut gathered = Vec::with_capacity(batch * self.pixels() * channels);
         for picture in x.chunks_exact((places * channels).max(1)) {
             for Run { pixel, pixels } in &self.runs {
@@ -271,7 +257,7 @@ impl CustomOp1 for Gather {
     fn bwd(&self, x: &Tensor, _result: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
         let gradient = gradient.contiguous()?;
         let (storage, layout) = gradient.storage_and_layout();
-        let gradients = of_storage(&storage, layout)?;
+        let gradients = stored(&storage, layout)?;
         let (batch, places, channels) = x.dims3()?;
         let mut back = vec![0.0; batch * places * channels];
         let pictures = back.chunks_exact_mut((places * channels).max(1));
