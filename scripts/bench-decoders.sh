@@ -8,5 +8,5 @@ scripts/setup.sh demo
 words=${REPRISE_TEST_WORDS:-${REPRISE_TEST_DATA:+$REPRISE_TEST_DATA/../words}}
 [ -d "$words" ] || { echo 'bench-decoders: REPRISE_TEST_WORDS must name the folder of the small models' >&2; exit 1; }
 python=${REPRISE_ENCODER_PEERS:-$(scripts/peers.sh encoder)}
-cargo build --release --locked --package reprise --features milvus,otlp
+[ -n "${REPRISE_BIN:-}" ] || cargo build --release --locked --package reprise --features milvus,otlp
 exec "$python" tests/bench/decoder_peers.py "${REPRISE_BIN:-$(scripts/target-dir.sh)/release/reprise}" "$words" --write "$@"

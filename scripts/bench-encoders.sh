@@ -11,5 +11,5 @@ scripts/setup.sh demo
 target=$(scripts/target-dir.sh)
 python=${REPRISE_ENCODER_PEERS:-$(scripts/peers.sh encoder)}
 
-cargo build --release --locked --package reprise --features milvus,otlp
+[ -n "${REPRISE_BIN:-}" ] || cargo build --release --locked --package reprise --features milvus,otlp
 exec "$python" tests/bench/encoder_peers.py "${REPRISE_BIN:-$target/release/reprise}" "$@"

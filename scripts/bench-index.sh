@@ -13,20 +13,9 @@ scripts/setup.sh demo
 [ -r /proc/self/stat ] || { echo 'bench-index: needs /proc: run it on Linux' >&2; exit 1; }
 
 target=$(scripts/target-dir.sh)
-python=${REPRISE_INDEX_PEERS:-}
-if [ -z "$python" ]; then
-  wanted=tests/bench/index_peers.txt
-  venv=$target/index-peers
-  python=$venv/bin/python
-  # Copied last: this file marks a complete installation.
-  if ! cmp -s "$wanted" "$venv/installed.txt"; then
-    python3 -m venv --clear "$venv" || { echo 'bench-index: needs python3 with venv' >&2; exit 1; }
-    "$python" -m pip install --quiet -r "$wanted"
-    cp "$wanted" "$venv/installed.txt"
-  fi
-fi
+python=${REPRISE_INDEX_PEERS:-$(scripts/peers.sh index)}
 
-cargo build --release --locked --package reprise --features milvus,otlp
+[ -n "${REPRISE_BIN:-}" ] || cargo build --release --locked --package reprise --features milvus,otlp
 reprise=${REPRISE_BIN:-$target/release/reprise}
 data=${REPRISE_INDEX_DATA:-$target/index-data}
 sets=clips

@@ -6,6 +6,7 @@
 mod adaptive;
 mod blend;
 mod blends;
+mod columns;
 mod content;
 pub mod curve;
 mod cut;
@@ -25,6 +26,8 @@ mod policy;
 pub mod scores;
 mod segmentation;
 mod shrink;
+#[cfg(target_arch = "x86_64")]
+mod shuffled;
 mod signs;
 mod slides;
 mod split;

@@ -1,6 +1,7 @@
 //! Scales a picture down with OpenCV's linear interpolation, which reads only the four nearest source pixels. Smoother
 //! scaling would remove grain and so lower the scores.
 
+use super::columns::{Columns, Tap};
 use crate::video::wide::Wide;
 
 /// Scales pictures of one size to at most a width or height.
@@ -15,31 +16,11 @@ pub(super) struct Shrink {
     rgb: Vec<u8>,
 }
 
-/// A source row, by number, scaled horizontally; 11 fractional bits.
+/// A source row, by number, scaled horizontally; 7 fractional bits.
 #[derive(Debug, Default)]
 struct Row {
     number: Option<usize>,
-    values: Vec<i32>,
-}
-
-/// The taps of all columns, one entry for each byte of a target row, so that whole rows are multiplied at once.
-#[derive(Debug, Default)]
-struct Columns {
-    taps: Vec<Tap>,
-    of_first: Vec<i32>,
-    of_second: Vec<i32>,
-    /// The bytes of the two source pixels of each target pixel.
-    first: Vec<u8>,
-    second: Vec<u8>,
-}
-
-/// The two source pixels of a target pixel, and their weights in units of 1 / [`ONE`].
-#[derive(Debug, Clone, Copy)]
-struct Tap {
-    first: usize,
-    second: usize,
-    of_first: i32,
-    of_second: i32,
+    values: Vec<i16>,
 }
 
 const ONE: f32 = 2048.0;
@@ -53,23 +34,23 @@ impl Shrink {
             let side = |side: usize| ((side as f64 / factor).round_ties_even() as usize).max(1);
             *self = Shrink {
                 from: (width, height),
-                columns: Columns::new(taps(width, side(width))),
+                columns: Columns::new(width, &taps(width, side(width))),
                 rows: taps(height, side(height)),
                 ..Shrink::default()
             };
         }
         (self.above.number, self.below.number) = (None, None);
-        self.rgb.resize(3 * self.columns.taps.len() * self.rows.len(), 0);
+        self.rgb.resize(3 * self.columns.width() * self.rows.len(), 0);
         wide.run(
             #[inline(always)]
             || self.scale(width, rgb),
         );
-        (self.columns.taps.len(), &self.rgb)
+        (self.columns.width(), &self.rgb)
     }
 
     #[inline(always)]
     fn scale(&mut self, width: usize, rgb: &[u8]) {
-        let row_bytes = 3 * self.columns.taps.len();
+        let row_bytes = 3 * self.columns.width();
         for (row, target) in self.rows.iter().zip(self.rgb.chunks_exact_mut(row_bytes)) {
             if self.below.number == Some(row.first) {
                 std::mem::swap(&mut self.above, &mut self.below);
@@ -77,10 +58,10 @@ impl Shrink {
             self.above.load(row.first, width, rgb, &mut self.columns);
             self.below.load(row.second, width, rgb, &mut self.columns);
             // OpenCV's order of steps gives its rounding.
-            let part = |value: i32, of: i32| (value >> 4).wrapping_mul(of) >> 16;
+            let part = |value: i16, of: i16| ((i32::from(value) * i32::from(of)) >> 16) as i16;
             for ((above, below), byte) in self.above.values.iter().zip(&self.below.values).zip(target) {
-                let sum = part(*above, row.of_first).wrapping_add(part(*below, row.of_second));
-                *byte = (sum.wrapping_add(2) >> 2) as u8;
+                let sum = part(*above, row.of_first) + part(*below, row.of_second);
+                *byte = ((sum + 2) >> 2) as u8;
             }
         }
     }
@@ -93,40 +74,14 @@ impl Row {
             return;
         }
         self.number = Some(number);
-        columns.gather(&rgb[number * width * 3..(number + 1) * width * 3]);
-        self.values.resize(columns.first.len(), 0);
-        let first = columns.first.iter().zip(&columns.of_first);
-        let second = columns.second.iter().zip(&columns.of_second);
-        for (value, ((first, of_first), (second, of_second))) in self.values.iter_mut().zip(first.zip(second))
-        {
-            *value = i32::from(*first) * of_first + i32::from(*second) * of_second;
-        }
-    }
-}
-
-impl Columns {
-    fn new(taps: Vec<Tap>) -> Columns {
-        let bytes = 3 * taps.len();
-        let of_bytes = |of: fn(&Tap) -> i32| taps.iter().flat_map(|tap| [of(tap); 3]).collect();
-        let (of_first, of_second) = (of_bytes(|tap| tap.of_first), of_bytes(|tap| tap.of_second));
-        Columns { of_first, of_second, first: vec![0; bytes], second: vec![0; bytes], taps }
-    }
-
-    /// Copies the source pixels of a row side by side.
-    #[inline(always)]
-    fn gather(&mut self, row: &[u8]) {
-        let targets = self.first.chunks_exact_mut(3).zip(self.second.chunks_exact_mut(3));
-        for (tap, (first, second)) in self.taps.iter().zip(targets) {
-            first.copy_from_slice(&row[3 * tap.first..][..3]);
-            second.copy_from_slice(&row[3 * tap.second..][..3]);
-        }
+        columns.scale(&rgb[number * width * 3..(number + 1) * width * 3], &mut self.values);
     }
 }
 
 /// Computed in OpenCV's steps and integer widths.
 fn taps(from: usize, to: usize) -> Vec<Tap> {
     let scale = 1.0 / (to as f64 / from as f64);
-    let weight = |part: f32| (part * ONE).round_ties_even() as i32;
+    let weight = |part: f32| (part * ONE).round_ties_even() as i16;
     let tap = |at: usize| {
         let place = ((at as f64 + 0.5) * scale - 0.5) as f32;
         let place = place.clamp(0.0, (from - 1) as f32);
@@ -142,7 +97,7 @@ mod tests {
     use super::*;
 
     /// Checks the sum of each pixel times its index modulo 97, against cv2.resize(..., INTER_LINEAR) of the picture
-    /// below.
+    /// below. The second time without shuffles.
     #[track_caller]
     fn check(width: usize, height: usize, expected: (usize, usize, u64)) {
         let byte = |at: usize| ((at * at / 7 + at * 13 + (at / 31) * 5) % 251) as u8;
@@ -152,6 +107,7 @@ mod tests {
             let (small_width, small) = shrink.picture(Wide::detect(), width, &rgb, 256);
             let sum = small.iter().enumerate().map(|(at, it)| u64::from(*it) * (at as u64 % 97)).sum();
             assert_eq!((small_width, small.len() / 3 / small_width, sum), expected, "{width}x{height}");
+            shrink.columns.forget_shuffles();
         }
     }
 
