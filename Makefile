@@ -16,9 +16,9 @@ help:
 	@echo 'make bench      measure, and write the tables to BENCHMARKS.md'
 	@echo 'make bench-long  an hour of 720p through a CLIP of real size'
 	@echo 'make bench-lectures  what is found in the lectures of REPRISE_TEST_DATA; REPRISE_TEXT_MODEL adds meaning'
-	@echo 'make bench-encoders  models of real shapes on the CPU beside PyTorch and ONNX Runtime'
+	@echo 'make bench-encoders  models of real shapes on the CPU beside PyTorch, ONNX Runtime and OpenVINO'
 	@echo 'make bench-decoders  a model of two billion weights that writes, beside PyTorch on the CPU'
-	@echo 'make bench-index  the index beside hnswlib, faiss and usearch; a gallery of 40,804; a million vectors'
+	@echo 'make bench-index  the index beside hnswlib, faiss, usearch, SymphonyQG and SVS; a gallery of 40,804; a million vectors'
 
 setup:
 	@scripts/setup.sh all

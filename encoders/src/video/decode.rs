@@ -137,14 +137,18 @@ pub(super) fn decode_luma(
     Decoder::open(path, probe, planned, limits)
 }
 
+/// Whether the frames for the shot detector have the size that is stored in the file.
+pub(super) fn detects_whole(probe: &Probe) -> bool {
+    u64::from(probe.width) * u64::from(probe.height) <= WHOLE_PIXELS
+}
+
 /// The branches of the pass and their consumers; equal outputs share a branch.
 fn plan(probe: &Probe, request: &Request) -> Planned {
     let mut plan: Vec<(Branch, Consumer)> = Vec::new();
     if let Some(width) = request.detect_width {
-        let is_small = u64::from(probe.width) * u64::from(probe.height) <= WHOLE_PIXELS;
         // For odd widths the scaler mixes chroma differently, so ffmpeg makes RGB.
         let matrix = probe.matrix.filter(|_| width % 2 == 0 && probe.width >= width);
-        let scale = if is_small { Scale::Whole } else { Scale::Detect(width.max(2), matrix) };
+        let scale = if detects_whole(probe) { Scale::Whole } else { Scale::Detect(width.max(2), matrix) };
         let branch = Branch { which: Which::Every, scale };
         plan.push((branch, Consumer { detect: true, ..Consumer::new(&Which::Every) }));
     }

@@ -81,7 +81,7 @@ pub fn seek_is_safe(path: &Path, probe: &Probe, limits: &Limits) -> Result<bool,
 }
 
 /// Whether seeking to the references' moments gives their pictures. About three moments suffice, spread over the file.
-/// Moments that the video did not reach are not looked at. Blocks.
+/// Moments that the video did not reach are not looked at; if it reached none, the answer is no. Blocks.
 ///
 /// # Errors
 /// As [`decode`].
@@ -116,7 +116,7 @@ pub fn seek_agrees_with(
             return Ok(false);
         }
     }
-    Ok(true)
+    Ok(references.reached > 0)
 }
 
 /// One seek.

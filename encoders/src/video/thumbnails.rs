@@ -5,12 +5,12 @@
 
 use std::collections::VecDeque;
 
-use super::decode::Output;
+use super::decode::{Output, detects_whole};
 use super::jpeg::{Quality, jpeg};
 use super::rendition::{Size, fitted};
 use super::segment::ClipRange;
 use super::{Probe, VideoError};
-use crate::resize::{Pixels, Resampling};
+use crate::resize::{Pixels, Resampling, resize};
 use crate::{Frame, FrameSize, Scaling};
 
 /// Largest width of a thumbnail, in pixels.
@@ -45,18 +45,10 @@ pub struct ClipThumbnail {
     pub jpeg: Vec<u8>,
 }
 
-/// The frames that [`ThumbnailCollector::push`] takes, as an output of the decode.
-#[must_use]
-pub fn frames(probe: &Probe) -> Output {
-    let Size { width, height } = fitted(probe, THUMBNAIL_WIDTH);
-    // Half as much work as bicubic, and as good for a picture that shrinks.
-    let scaling = Scaling { size: FrameSize::Exact { width, height }, resampling: Resampling::Bilinear };
-    Output { scaling, per_second: Some(PER_SECOND) }
-}
-
 /// Chooses thumbnails while a video is decoded: at most 48 MB of frames wait for the end of their clip.
 pub struct ThumbnailCollector {
     size: Pixels,
+    output: Option<Output>,
     /// The middle of the video, as far as the probe knows it.
     middle_ms: i64,
     /// The frame on screen there.
@@ -74,8 +66,12 @@ impl ThumbnailCollector {
     /// Starts with the first frame of a video.
     pub fn new(probe: &Probe) -> ThumbnailCollector {
         let Size { width, height } = fitted(probe, THUMBNAIL_WIDTH);
+        // Half as much work as bicubic, and as good for a picture that shrinks.
+        let scaling = Scaling { size: FrameSize::Exact { width, height }, resampling: Resampling::Bilinear };
+        let output = Output { scaling, per_second: Some(PER_SECOND) };
         ThumbnailCollector {
             size: Pixels { width, height },
+            output: Some(output).filter(|_| !detects_whole(probe)),
             middle_ms: probe.duration_ms / 2,
             of_video: None,
             waiting: VecDeque::new(),
@@ -85,11 +81,17 @@ impl ThumbnailCollector {
         }
     }
 
-    /// Takes the next frame of [`frames`], in order of time. One of another size is skipped.
+    /// The output of the decode whose frames [`ThumbnailCollector::push`] takes. `None`: it takes those for the shot
+    /// detector, which are large enough.
+    #[must_use]
+    pub fn output(&self) -> Option<Output> {
+        self.output
+    }
+
+    /// Takes the next frame, in order of time.
     pub fn push(&mut self, frame: Frame) {
         let whole = 3 * u64::from(frame.width) * u64::from(frame.height);
-        let is_ours = (frame.width, frame.height) == (self.size.width, self.size.height);
-        if !is_ours || whole != frame.rgb.len() as u64 {
+        if whole == 0 || whole != frame.rgb.len() as u64 {
             return;
         }
         if self.of_video.is_none() || frame.time_ms <= self.middle_ms {
@@ -114,7 +116,7 @@ impl ThumbnailCollector {
             if self.bytes < MOST_BYTES
                 && let Some(frame) = self.in_the_middle_of(*clip)
             {
-                let jpeg = jpeg(&frame.rgb, self.size, QUALITY)?;
+                let jpeg = self.picture(&frame)?;
                 self.bytes += jpeg.len();
                 self.made.push(ClipThumbnail { range: *clip, jpeg });
             }
@@ -129,8 +131,16 @@ impl ThumbnailCollector {
     /// # Errors
     /// [`VideoError::OverLimit`] if the video's shape fits into no JPEG.
     pub fn finish(self) -> Result<Thumbnails, VideoError> {
-        let of_video = self.of_video.map(|frame| jpeg(&frame.rgb, self.size, QUALITY));
+        let of_video = self.of_video.as_ref().map(|frame| self.picture(frame));
         Ok(Thumbnails { video: of_video.transpose()?, clips: self.made })
+    }
+
+    fn picture(&self, frame: &Frame) -> Result<Vec<u8>, VideoError> {
+        let from = Pixels { width: frame.width, height: frame.height };
+        if from == self.size {
+            return jpeg(&frame.rgb, self.size, QUALITY);
+        }
+        jpeg(&resize(&frame.rgb, from, self.size, Resampling::Bilinear), self.size, QUALITY)
     }
 
     /// The frame on screen at the clip's middle, or the first frame after it. None that began before the clip: it may show
@@ -222,9 +232,11 @@ mod tests {
                 collector.clips(&[range((number - 1) * 500, (number + 1) * 500)]).unwrap();
             }
         }
+        // Anamorphic video has frames of another size in the file.
         collector.push(frame(50_000, 32, 16));
+        collector.clips(&[range(50_000, 51_000)]).unwrap();
         let made = collector.finish().unwrap();
-        assert_eq!(made.clips.len(), 50);
+        assert_eq!(made.clips.len(), 51);
         assert!(
             made.clips
                 .iter()
@@ -233,6 +245,9 @@ mod tests {
         );
         for jpeg in made.clips.iter().map(|it| &it.jpeg).chain(&made.video) {
             assert!(jpeg.starts_with(&[0xff, 0xd8, 0xff]) && jpeg.ends_with(&[0xff, 0xd9]));
+            // The frame header: its length, the bits of a value, height and width.
+            let header = jpeg.windows(9).find(|it| it.starts_with(&[0xff, 0xc0])).unwrap();
+            assert_eq!(header[5..], [0, 33, 0, 64]);
         }
         assert!(made.video.is_some());
         let nothing = super::tests::collector(64, 33, 1000).finish().unwrap();

@@ -56,7 +56,7 @@ pub(super) struct SourceFacts {
 pub(super) struct Embedded {
     pub(super) summary: Summary,
     pub(super) spans: Spans,
-    /// Whether seeking yields the same frames as decoding in order.
+    /// Whether seeking yields the same frames as decoding in order. False for small videos, which are not checked.
     pub(super) seek_is_safe: bool,
     /// The pictures for people that a pass made.
     pub(super) pictures: Pictures,

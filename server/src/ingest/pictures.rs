@@ -3,7 +3,7 @@
 use reprise_encoders::Frame;
 use reprise_encoders::video::segment::ClipRange;
 use reprise_encoders::video::sprites::SpriteCollector;
-use reprise_encoders::video::thumbnails::{self, ThumbnailCollector, Thumbnails};
+use reprise_encoders::video::thumbnails::{ThumbnailCollector, Thumbnails};
 use reprise_encoders::video::{Output, Probe, VideoError};
 
 use crate::sprites;
@@ -28,7 +28,6 @@ pub(super) struct Pictures {
 
 /// Makes pictures while a video is decoded.
 pub(super) struct PictureMaker {
-    probe: Probe,
     tiles: Option<SpriteCollector>,
     thumbnails: Option<ThumbnailCollector>,
 }
@@ -36,20 +35,22 @@ pub(super) struct PictureMaker {
 impl PictureMaker {
     pub(super) fn new(wanted: Wanted, probe: &Probe) -> PictureMaker {
         PictureMaker {
-            probe: probe.clone(),
             tiles: wanted.sprites.then(|| SpriteCollector::new(probe)),
             thumbnails: wanted.thumbnails.then(|| ThumbnailCollector::new(probe)),
         }
     }
 
-    /// The output of the decode that [`PictureMaker::sampled`] takes.
+    /// The output of the decode that [`PictureMaker::sampled`] takes, if it needs one.
     pub(super) fn output(&self) -> Option<Output> {
-        self.thumbnails.as_ref().map(|_| thumbnails::frames(&self.probe))
+        self.thumbnails.as_ref().and_then(ThumbnailCollector::output)
     }
 
     /// Takes a frame of the shot detector.
     pub(super) fn detect(&mut self, frame: &Frame) {
         self.tiles.iter_mut().for_each(|tiles| tiles.push(frame));
+        if let Some(thumbnails) = self.thumbnails.as_mut().filter(|it| it.output().is_none()) {
+            thumbnails.push(frame.clone());
+        }
     }
 
     /// Takes a frame of [`PictureMaker::output`].

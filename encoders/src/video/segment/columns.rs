@@ -2,15 +2,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::shuffled::Shuffled;
-
-/// The two source pixels of a target pixel, and their weights in units of 1 / 2048.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Tap {
-    pub(super) first: usize,
-    pub(super) second: usize,
-    pub(super) of_first: i16,
-    pub(super) of_second: i16,
-}
+use super::taps::{Place, Tap};
 
 /// The columns of pictures of one width.
 #[derive(Debug, Default)]
@@ -22,13 +14,6 @@ pub(super) struct Columns {
     shuffled: Option<Shuffled>,
     /// The source bytes of a row, a pair for each target byte, so that the compiler vectorises their products.
     pairs: Vec<[u8; 2]>,
-}
-
-/// Where a row has the two source bytes of a target byte, and their weights.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
-    pub(super) bytes: [usize; 2],
-    pub(super) weights: [i16; 2],
 }
 
 impl Columns {
@@ -72,15 +57,6 @@ impl Columns {
         for ((value, pair), place) in values.iter_mut().zip(&self.pairs).zip(&self.places) {
             let part = |which: usize| i32::from(pair[which]) * i32::from(place.weights[which]);
             *value = ((part(0) + part(1)) >> 4) as i16;
-        }
-    }
-}
-
-impl Tap {
-    fn place(&self, colour: usize) -> Place {
-        Place {
-            bytes: [self.first, self.second].map(|pixel| 3 * pixel + colour),
-            weights: [self.of_first, self.of_second],
         }
     }
 }

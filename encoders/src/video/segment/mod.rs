@@ -32,6 +32,7 @@ mod signs;
 mod slides;
 mod split;
 mod still;
+mod taps;
 mod threshold;
 
 pub use adaptive::{AdaptiveDetector, AdaptiveSettings};

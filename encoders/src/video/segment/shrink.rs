@@ -1,7 +1,8 @@
 //! Scales a picture down with OpenCV's linear interpolation, which reads only the four nearest source pixels. Smoother
 //! scaling would remove grain and so lower the scores.
 
-use super::columns::{Columns, Tap};
+use super::columns::Columns;
+use super::taps::{Tap, taps};
 use crate::video::wide::Wide;
 
 /// Scales pictures of one size to at most a width or height.
@@ -22,8 +23,6 @@ struct Row {
     number: Option<usize>,
     values: Vec<i16>,
 }
-
-const ONE: f32 = 2048.0;
 
 impl Shrink {
     /// Scales the picture so that its longer side is `most`; returns its width and pixels.
@@ -76,20 +75,6 @@ impl Row {
         self.number = Some(number);
         columns.scale(&rgb[number * width * 3..(number + 1) * width * 3], &mut self.values);
     }
-}
-
-/// Computed in OpenCV's steps and integer widths.
-fn taps(from: usize, to: usize) -> Vec<Tap> {
-    let scale = 1.0 / (to as f64 / from as f64);
-    let weight = |part: f32| (part * ONE).round_ties_even() as i16;
-    let tap = |at: usize| {
-        let place = ((at as f64 + 0.5) * scale - 0.5) as f32;
-        let place = place.clamp(0.0, (from - 1) as f32);
-        let (first, part) = (place as usize, place - place.floor());
-        let second = (first + 1).min(from - 1);
-        Tap { first, second, of_first: weight(1.0 - part), of_second: weight(part) }
-    };
-    (0..to).map(tap).collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::arch::x86_64::__m256i;
 use pulp::cast;
 use pulp::x86::V3;
 
-use super::columns::Place;
+use super::taps::Place;
 
 /// Target bytes of a group: their pairs of source bytes, as 16-bit numbers, fill a lane of a register.
 const GROUP: usize = 4;

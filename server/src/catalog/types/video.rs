@@ -54,7 +54,7 @@ pub struct MediaFacts {
     pub media_offset_ms: i64,
     /// Whether common browsers play the original.
     pub plays_in_browsers: bool,
-    /// Whether seeking in the file gives the right pictures.
+    /// Whether seeking in the file gives the right pictures. False also for small videos, which are not checked.
     pub seek_is_safe: bool,
     /// The complete probe, as JSON.
     pub probe: Value,
