@@ -112,12 +112,6 @@ impl Probe {
         if has_index { 1000 } else { 12_000 }
     }
 
-    /// The pixels of all frames.
-    #[must_use]
-    pub fn pixels(&self) -> f64 {
-        f64::from(self.width) * f64::from(self.height) * self.frame_rate * self.duration_ms as f64 / 1000.0
-    }
-
     /// The seek target for the frame at `ms`; `None` where starting at the beginning is as good.
     pub(super) fn seek_for(&self, ms: i64) -> Option<i64> {
         let target = ms - self.seek_margin_ms();

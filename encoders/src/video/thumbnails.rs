@@ -1,6 +1,6 @@
 //! Thumbnails of a video and of its clips, made of frames that a decode yields anyway.
 //!
-//! A clip's middle is known when the clip ends. Until then its frames wait, two a second. While a clip is so long that too
+//! A clip's middle is known when the clip ends. Until then its frames wait, two to four a second. While a clip is so long that too
 //! many wait, every second one is given up, so that the picture is always near the middle for the clip's length.
 
 use std::collections::VecDeque;
@@ -100,10 +100,10 @@ impl ThumbnailCollector {
         let next_ms = self.waiting.back().map(|last| last.time_ms + self.apart_ms - EARLY_MS);
         if next_ms.is_none_or(|next_ms| next_ms <= frame.time_ms) {
             self.waiting.push_back(frame);
-        }
-        if self.waiting.len() > 2 && self.waiting.iter().map(|it| it.rgb.len()).sum::<usize>() > MOST_WAITING
-        {
-            self.thin_out();
+            let bytes: usize = self.waiting.iter().map(|it| it.rgb.len()).sum();
+            if self.waiting.len() > 2 && bytes > MOST_WAITING {
+                self.thin_out();
+            }
         }
     }
 

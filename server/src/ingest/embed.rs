@@ -25,6 +25,12 @@ const STEPS_AHEAD: usize = 2;
 /// Up to this many spans are decoded by seeking. For more, a pass over the file is cheaper.
 const SPANS_TO_SEEK: usize = 16;
 
+/// Videos of fewer pixels in all frames are not checked, and decoded in order: decoding a whole one takes at most half a
+/// second, and a check an eighth of a second.
+const FEWEST_PIXELS: u64 = 100_000_000;
+/// Decoding a frame takes at least as long as decoding this many pixels.
+const FEWEST_OF_A_FRAME: u64 = 1 << 14;
+
 /// File of a video's frame scores, in its features folder.
 const CURVE: &str = "curve";
 
@@ -76,9 +82,18 @@ pub(super) async fn ingest(
     work.progress.stage("finish");
     let PassOutcome { summary, references, curve, pictures } = seen;
     work.keep_curve(curve).await?;
-    let seek_is_safe = work.seek_agrees_with(references).await?;
+    let (width, height) = (work.media.probe.width, work.media.probe.height);
+    let is_checked = is_worth_seeking(summary.frames, width, height);
+    let seek_is_safe = is_checked && work.seek_agrees_with(references).await?;
     work.complete(lacking, seek_is_safe, summary.duration_ms).await?;
     Ok(Embedded { summary, spans: work.spans, seek_is_safe, pictures })
+}
+
+/// Whether seeking saves more than its check takes, in a video of so many decoded frames: a container may lie about its
+/// length.
+fn is_worth_seeking(frames: u64, width: u32, height: u32) -> bool {
+    let of_a_frame = u64::from(width) * u64::from(height);
+    frames.saturating_mul(of_a_frame.max(FEWEST_OF_A_FRAME)) >= FEWEST_PIXELS
 }
 
 /// Cuts and encodes a video from stored scores and features, without decoding it. `None` if any of them is missing.
@@ -301,5 +316,28 @@ impl Work {
         let frames = blocking(move || pass::frames_of(&media, range, &of, seek_is_safe)).await?;
         encode(spaces, Inputs::of_frames(vec![(span, range, frames)])).await?.store(&mut self.spans);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(frames: u64, width: u32, height: u32, expected: bool) {
+        assert_eq!(is_worth_seeking(frames, width, height), expected);
+    }
+
+    #[test]
+    fn videos_are_checked_where_seeking_saves_time() {
+        check(0, 1280, 720, false);
+        check(100, 1280, 720, false);
+        check(125, 1280, 720, true);
+        check(1500, 320, 180, false);
+        check(3000, 320, 180, true);
+        // Each frame takes time, however small it is.
+        check(6000, 2, 2, false);
+        check(6200, 2, 2, true);
+        check(u64::MAX, 1280, 720, true);
     }
 }

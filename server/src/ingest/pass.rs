@@ -21,9 +21,6 @@ use crate::terms::SpanKey;
 const LOOK_AT: [i64; 3] = [18, 5, 10];
 /// Videos shorter than this are short: each further check would take more than a fiftieth of their decode's time.
 const SHORT_MS: i64 = 120_000;
-/// Videos of fewer pixels in all frames are not checked, and decoded in order: decoding a whole one takes at most half a
-/// second, and a check an eighth of a second.
-const FEWEST_PIXELS: f64 = 1e8;
 
 /// Largest number of sampled frames per step: one batch of a frame stage.
 const FRAMES_PER_STEP: usize = 32;
@@ -227,18 +224,9 @@ struct Cutter {
     references: References,
 }
 
-/// At how many of the positions a video is checked.
-fn looks(pixels: f64, duration_ms: i64) -> usize {
-    match duration_ms {
-        _ if pixels < FEWEST_PIXELS => 0,
-        ..SHORT_MS => 1,
-        _ => LOOK_AT.len(),
-    }
-}
-
 impl Cutter {
     fn new(cutting: &Cutting, probe: &Probe) -> Cutter {
-        let looks = looks(probe.pixels(), probe.duration_ms);
+        let looks = if probe.duration_ms < SHORT_MS { 1 } else { LOOK_AT.len() };
         let moments = LOOK_AT[..looks].iter().map(|part| probe.duration_ms / 20 * part).collect();
         Cutter {
             meter: Meter::new(cutting.segmentation.needs_edges()),
@@ -258,26 +246,5 @@ impl Cutter {
 
     fn finish(mut self, duration_ms: i64) -> (Vec<ClipRange>, References, Vec<u8>) {
         (self.segmenter.finish(duration_ms), self.references, self.curve.finish(duration_ms))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(width: u32, height: u32, seconds: u32, expected: usize) {
-        let pixels = f64::from(width * height * 25 * seconds);
-        assert_eq!(looks(pixels, i64::from(seconds) * 1000), expected);
-    }
-
-    #[test]
-    fn videos_are_checked_where_seeking_saves_time() {
-        check(320, 180, 60, 0);
-        check(1280, 720, 4, 0);
-        check(1280, 720, 5, 1);
-        check(1280, 720, 119, 1);
-        check(320, 180, 120, 3);
-        check(64, 36, 600, 0);
     }
 }

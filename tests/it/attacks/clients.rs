@@ -47,8 +47,8 @@ async fn slow_uploads_deny_nobody_a_search_and_end() {
     target.server.ingest(&film(target.folder.path(), "film", &["testsrc2"], Store::Web)).await;
     let slow: Vec<TcpStream> = (0..8).map(|_| slow_search(&target)).collect();
     let file = film(target.folder.path(), "query", &["testsrc2"], Store::Web);
-    // All places for uploads are taken sooner or later, and the searches beside them go on. What asks is refused at once
-    // otherwise: a search with a film may outlast the slow clients.
+    // All places for uploads are taken sooner or later, and the searches beside them go on. The file that asks for a place is
+    // no film, so that its search ends at once: one with a film may outlast the slow clients.
     let no_film = target.folder.path().join("no film");
     std::fs::write(&no_film, "no film").unwrap();
     while target.server.search_upload(&json!({"query": {"upload": true}}), &no_film).await.0 != 429 {}
