@@ -84,20 +84,49 @@ async fn with_text_of_twice_the_size_no_control_is_cut_off() {
     .await;
 }
 
+/// Keeps what moves in `shifts`, as (score, what moved).
+const OBSERVE: &str = "window.shifts = [];
+    const keep = (entries) => shifts.push(...entries.filter((it) => !it.hadRecentInput).map(({ value, sources }) =>
+        [value, ...sources.map(({ node }) => `${node?.nodeName} ${node?.className ?? node?.parentElement?.className}`)]));
+    window.shiftObserver = new PerformanceObserver((list) => keep(list.getEntries()));
+    shiftObserver.observe({ type: 'layout-shift', buffered: true });
+    window.allShifts = () => { keep(shiftObserver.takeRecords()); return shifts; }";
+
+/// Gives the answers to requests under way in the reverse order of the requests, with frames between them.
+const ANSWER_LAST_FIRST: &str = "{
+    const real = window.fetch, open = new Set();
+    const frame = () => new Promise(requestAnimationFrame);
+    let asked = 0;
+    window.fetch = async (...request) => {
+        const number = asked++;
+        open.add(number);
+        try {
+            const answer = await real(...request);
+            do {
+                await frame();
+                await frame();
+            } while ([...open].some((other) => other > number));
+            return answer;
+        } finally {
+            open.delete(number);
+        }
+    };
+}";
+
+/// What moved on the page since it was opened, where it is more than may move.
+async fn moved(page: &Page) -> String {
+    let sum = page.number("allShifts().reduce((sum, [value]) => sum + value, 0)").await;
+    if sum >= MOST_SHIFT { format!("{sum:.3}: {}", page.get("shifts").await) } else { String::new() }
+}
+
 #[tokio::test]
 async fn nothing_moves_while_a_screen_loads() {
-    let observe = "window.shifts = [];
-        const keep = (entries) => shifts.push(...entries.filter((it) => !it.hadRecentInput).map(({ value, sources }) =>
-            [value, ...sources.map(({ node }) => `${node?.nodeName} ${node?.className ?? node?.parentElement?.className}`)]));
-        window.shiftObserver = new PerformanceObserver((list) => keep(list.getEntries()));
-        shiftObserver.observe({ type: 'layout-shift', buffered: true });
-        window.allShifts = () => { keep(shiftObserver.takeRecords()); return shifts; }";
     crate::visit(Setting::default(), async |page, folder| {
         let Some(library) = library::furnish(page, folder).await else { return };
         // The first visit of all learns which model is here, and says so in a line; later ones know it from the start.
         page.open("/?q=anything").await;
         page.until("the line", "!document.getElementById('model-notice').hidden").await;
-        page.run_at_start(observe).await;
+        page.run_at_start(OBSERVE).await;
         let mut found = Vec::new();
         // Here no picture has told its shape yet.
         page.run("localStorage.removeItem('reprise_ratio')", Value::Null).await;
@@ -108,19 +137,19 @@ async fn nothing_moves_while_a_screen_loads() {
         )
         .await;
         page.until("the pictures' shape", "localStorage.getItem('reprise_ratio') > 1").await;
-        let sum = page.number("allShifts().reduce((sum, [value]) => sum + value, 0)").await;
-        if sum >= MOST_SHIFT {
-            found.push(format!("the first results: {sum:.3}: {}", page.get("shifts").await));
-        }
+        found.push(("the first results".to_owned(), moved(page).await));
         // The line that says that the server is away may push the rest down.
-        for screen in screens::all(page, &library).await.iter().filter(|it| it.name != screens::AWAY) {
-            screen.open(page).await;
-            let sum = page.number("allShifts().reduce((sum, [value]) => sum + value, 0)").await;
-            if sum >= MOST_SHIFT {
-                let what = page.get("shifts").await;
-                found.push(format!("{} ({}): {sum:.3}: {what}", screen.name, screen.path));
+        let screens = screens::all(page, &library).await;
+        for order in ["as they come", "the last request's first"] {
+            for screen in screens.iter().filter(|it| it.name != screens::AWAY) {
+                screen.open(page).await;
+                let name = format!("{} ({}), answers {order}", screen.name, screen.path);
+                found.push((name, moved(page).await));
             }
+            page.run_at_start(ANSWER_LAST_FIRST).await;
         }
+        found.retain(|(_, moved)| !moved.is_empty());
+        let found: Vec<String> = found.iter().map(|(name, moved)| format!("{name}: {moved}")).collect();
         assert!(found.is_empty(), "{}", found.join("\n\n"));
     })
     .await;

@@ -90,12 +90,13 @@ export class Panel {
     if (String(query) === this.asked) return this.step.setPaused(this.step.paused);
     this.close();
     this.asked = String(query);
+    // Its place is kept at once, so that the filters below do not move when the query or the first hit comes.
+    this.hit.hidden = false;
     const subject = query.size > 0 ? await subjectOf(query).catch(() => null) : null;
     if (String(query) !== this.asked) return;
     this.subject = subject;
+    this.hit.hidden = !subject;
     if (!subject) return;
-    // Its place is kept, so that the filters below do not move when the first hit comes.
-    this.hit.hidden = false;
     const { played, name, href, image } = subject;
     const media = image ? el('img', { src: image, alt: '' }) : this.step.add(played).element;
     if (matchMedia('(max-width: 760px)').matches) return fill(this.mini, media);
