@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use candle_core::{DType, Device, Result, Tensor};
+use rayon::prelude::*;
 
 use super::layers::Affine;
 pub(crate) use super::layers::{Activation, LayerNorm, Linear};
 use crate::LoadError;
 pub(crate) use crate::kernels::AttentionMask;
-use crate::kernels::{self, Processor, RotaryAngles, RotaryPairs};
+use crate::kernels::{self, Processor, RotaryAngles, RotaryPairs, alone, sharing};
 use crate::loading::Weights;
 
 /// Dimensions and variants of a transformer.
@@ -409,6 +410,8 @@ impl AttentionPool {
 /// in the cache and reuse memory pages. Matrix products take the same number of rows at once anyway, so weights are
 /// read no more often.
 const ROWS_AT_ONCE: usize = 112;
+/// The fewest rows for which a thread reads all weights: threads with fewer share each product.
+const FEWEST_ROWS_ALONE: usize = 96;
 
 /// A stack of blocks.
 #[derive(Debug)]
@@ -439,6 +442,18 @@ impl Transformer {
 
     /// `x`: (batch, tokens, width).
     pub(crate) fn forward(&self, x: Tensor, mask: AttentionMask<'_>) -> Result<Tensor> {
+        let (batch, tokens, _) = x.dims3()?;
+        let threads = if self.in_parts { sharing() } else { 1 };
+        let Some(shares) = shares(batch, tokens, self.together, threads) else { return self.pass(x, mask) };
+        let one = |&(first, last): &(usize, usize)| {
+            alone(|| self.pass(x.narrow(0, first, last - first)?, mask.part(first, last)))
+        };
+        let passed: Vec<Tensor> = shares.par_iter().map(one).collect::<Result<_>>()?;
+        Tensor::cat(&passed, 0)
+    }
+
+    /// Passes `x` of (batch, tokens, width) through all blocks, in parts that the threads share.
+    fn pass(&self, x: Tensor, mask: AttentionMask<'_>) -> Result<Tensor> {
         let mut parts = Vec::new();
         for (first, last) in self.parts(&x)? {
             parts.push((x.narrow(0, first, last - first)?, mask.part(first, last)));
@@ -470,7 +485,7 @@ impl Transformer {
     fn parts(&self, x: &Tensor) -> Result<Vec<(usize, usize)>> {
         let (batch, tokens, _) = x.dims3()?;
         Ok(match self.in_parts {
-            true => parts(batch, tokens, self.together, ROWS_AT_ONCE * crate::threads()),
+            true => parts(batch, tokens, self.together, ROWS_AT_ONCE * sharing()),
             false => vec![(0, batch)],
         })
     }
@@ -484,7 +499,22 @@ fn parts(batch: usize, tokens: usize, together: usize, most: usize) -> Vec<(usiz
     }
     let clips = batch / together;
     let at_once = (most / (tokens * together).max(1)).max(1);
-    let pieces = clips.div_ceil(at_once);
+    even(clips, clips.div_ceil(at_once), together)
+}
+
+/// A range of sequences for each thread, which encodes them alone. `None` if the threads should share each product
+/// instead: they would have too few rows, or one of them much more than another.
+fn shares(batch: usize, tokens: usize, together: usize, threads: usize) -> Option<Vec<(usize, usize)>> {
+    let clips = batch / together;
+    let rows = clips / threads * together * tokens;
+    // The longest share may exceed the mean by a seventh.
+    let are_even = clips.div_ceil(threads) * threads * 7 <= clips * 8;
+    let are_worthwhile = threads > 1 && batch.is_multiple_of(together) && rows >= FEWEST_ROWS_ALONE;
+    (are_even && are_worthwhile).then(|| even(clips, threads, together))
+}
+
+/// Cuts clips of `together` sequences into `pieces` ranges of sequences.
+fn even(clips: usize, pieces: usize, together: usize) -> Vec<(usize, usize)> {
     let clip = |piece: usize| piece * clips / pieces * together;
     (0..pieces).map(|piece| (clip(piece), clip(piece + 1))).collect()
 }
@@ -508,5 +538,30 @@ mod tests {
         check(16, 50, 8, &[(0, 8), (8, 16)]);
         check(16, 5, 8, &[(0, 16)]);
         check(3, 500, 2, &[(0, 3)]);
+    }
+    #[track_caller]
+    fn check_shares(
+        batch: usize,
+        tokens: usize,
+        together: usize,
+        threads: usize,
+        expected: &[(usize, usize)],
+    ) {
+        assert_eq!(shares(batch, tokens, together, threads).unwrap_or_default(), expected);
+    }
+
+    #[test]
+    fn threads_have_sequences_of_their_own_where_those_are_many_and_alike() {
+        check_shares(8, 50, 1, 2, &[(0, 4), (4, 8)]);
+        check_shares(7, 50, 1, 2, &[(0, 3), (3, 7)]);
+        check_shares(5, 50, 1, 2, &[]);
+        check_shares(8, 50, 1, 1, &[]);
+        check_shares(8, 16, 1, 2, &[]);
+        check_shares(2, 257, 1, 2, &[(0, 1), (1, 2)]);
+        check_shares(2, 257, 1, 4, &[]);
+        check_shares(16, 50, 8, 2, &[(0, 8), (8, 16)]);
+        check_shares(24, 50, 8, 2, &[]);
+        check_shares(9, 50, 8, 2, &[]);
+        check_shares(0, 50, 1, 2, &[]);
     }
 }

@@ -8,7 +8,8 @@ use super::attention::{AttentionMask, Heads, attend, gradient_of_attention};
 use super::finish::Finish;
 use super::matrix::{Rows, Target, written};
 use super::norm::Input;
-use super::ops::{Weight, threads_for, values_of};
+use super::ops::{Weight, values_of};
+use super::sharing::threads_for;
 use super::{Activation, Cores, Processor};
 
 /// `x W + b` on the last dimension of contiguous `x`, then ReLU if `relu`. `weight` is (inputs, outputs), `bias`

@@ -1,12 +1,13 @@
 //! Keys and values that a decoder keeps, and the attention of new tokens to them: a few queries against many keys, so no
 //! tiles and no packing.
 
-use candle_core::{Result, Storage, Tensor, bail, utils::get_num_threads};
+use candle_core::{Result, Storage, Tensor, bail};
 use rayon::prelude::*;
 
 use super::attention::RotaryAngles;
 use super::elementwise::softmax;
 use super::lanes::{Lanes, Work};
+use super::sharing::sharing;
 use super::{Processor, ops};
 
 /// Products of a token's attention below which one thread is faster than several.
@@ -121,7 +122,7 @@ impl CachedAttention<'_> {
             let (keys, values) = (&keys[..seen * size], &values[..seen * size]);
             self.processor.run(Head { query: &query, keys, values, scores: &mut vec![0.0; seen], output });
         };
-        match get_num_threads() > 1 && self.heads * seen * size >= FEW_PRODUCTS {
+        match sharing() > 1 && self.heads * seen * size >= FEW_PRODUCTS {
             true => output.par_chunks_exact_mut(size).enumerate().for_each(one),
             false => output.chunks_exact_mut(size).enumerate().for_each(one),
         }

@@ -26,6 +26,7 @@ mod matrix;
 mod norm;
 mod ops;
 mod pairs;
+mod sharing;
 mod slices;
 mod steps;
 mod tiles;
@@ -38,6 +39,7 @@ pub(crate) use elementwise::Activation;
 pub(crate) use kv_cache::{CachedAttention, KvCache};
 pub(crate) use norm::Norm;
 pub(crate) use ops::{Attention, Beside, PackedLinear, values_of};
+pub(crate) use sharing::{alone, sharing};
 
 /// Environment variable: the best of [`ISAS`] to use, to measure and test the kernels of lesser processors.
 const MAX_CPU_ISA: &str = "REPRISE_MAX_CPU_ISA";

@@ -2,9 +2,7 @@
 
 use std::cell::Cell;
 
-use candle_core::{
-    CpuStorage, CustomOp1, CustomOp2, Layout, Result, Shape, Tensor, bail, utils::get_num_threads,
-};
+use candle_core::{CpuStorage, CustomOp1, CustomOp2, Layout, Result, Shape, Tensor, bail};
 use rayon::prelude::*;
 
 use super::attention::{AttentionMask, Heads, RotaryAngles, attend};
@@ -13,20 +11,14 @@ use super::int8::{self, BytePanels};
 use super::matrix::{Filled, Panels, Rows, Target};
 use super::norm::{Input, Norm, normalise};
 use super::pairs::PairPanels;
+use super::sharing::threads_for;
 use super::slices::SlicePanels;
 use super::{Activation, Cores, Processor, bf16, blocking, float, float_tiles};
 
-/// The fewest multiplications that threads share: passing a part to another thread takes longer than a smaller operation.
-const FEWEST_SHARED: usize = 1 << 22;
 /// What a layer norm takes for a value, in multiplications.
 const OPERATIONS_OF_A_VALUE: usize = 16;
 /// What reading a weight from memory takes, in multiplications: few rows wait for that.
 const OPERATIONS_OF_A_READ: usize = 16;
-
-/// Threads for an operation of this many multiplications.
-pub(super) fn threads_for(multiplications: usize) -> usize {
-    if multiplications < FEWEST_SHARED { 1 } else { get_num_threads().max(1) }
-}
 
 /// `x W + b` on f32 rows on the CPU, with packed weights.
 #[derive(Debug)]
@@ -396,6 +388,7 @@ pub(crate) fn values_of<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<
 mod tests {
     use candle_core::Device;
 
+    use super::super::sharing::FEWEST_SHARED;
     use super::*;
 
     fn tensor(rows: usize, columns: usize, salt: usize) -> Tensor {
