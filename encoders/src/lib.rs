@@ -29,6 +29,7 @@ pub mod speech;
 pub mod text;
 pub mod transcriber;
 pub mod video;
+mod wide;
 
 pub use area::{Lift, SizeRule};
 pub use cause::{Cause, with_causes};

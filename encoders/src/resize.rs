@@ -7,6 +7,8 @@ use std::f64::consts::PI;
 
 use serde::Serialize;
 
+use crate::wide::Wide;
+
 /// The resampling filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -152,36 +154,63 @@ fn sinc(x: f64) -> f64 {
 
 const HALF: i32 = 1 << (PRECISION - 1);
 
+#[inline(always)]
 fn byte(sum: i32) -> u8 {
     (sum >> PRECISION).clamp(0, 255) as u8
 }
 
 /// Resizes rows of `width` pixels horizontally.
 fn across(rgb: &[u8], width: usize, columns: &[Taps<i32>]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(rgb.len() / width * columns.len());
-    for row in rgb.chunks_exact(3 * width) {
-        for taps in columns {
-            let mut sums = [HALF; 3];
-            for (pixel, weight) in row[3 * taps.first..].chunks_exact(3).zip(&taps.weights) {
-                sums.iter_mut().zip(pixel).for_each(|(sum, byte)| *sum += i32::from(*byte) * weight);
+    let mut out = vec![0; rgb.len() / width * columns.len()];
+    // A byte behind the last pixel, so that four bytes can be read of each.
+    let mut copy = vec![0; 3 * width + 1];
+    Wide::detect().run(
+        #[inline(always)]
+        || {
+            for (row, out) in rgb.chunks_exact(3 * width).zip(out.chunks_exact_mut(3 * columns.len())) {
+                copy[..3 * width].copy_from_slice(row);
+                for (taps, out) in columns.iter().zip(out.as_chunks_mut().0) {
+                    *out = pixel(&copy[3 * taps.first..], &taps.weights);
+                }
             }
-            out.extend(sums.map(byte));
+        },
+    );
+    out
+}
+
+/// The weighted sum of pixels. Reads a fourth byte of each and ignores it, as four numbers fill a register.
+#[inline(always)]
+fn pixel(bytes: &[u8], weights: &[i32]) -> [u8; 3] {
+    let mut sums = [HALF; 4];
+    for (at, weight) in weights.iter().enumerate() {
+        let bytes = &bytes[3 * at..][..4];
+        for (sum, value) in sums.iter_mut().zip(bytes) {
+            *sum = sum.wrapping_add(i32::from(*value).wrapping_mul(*weight));
         }
     }
-    out
+    [byte(sums[0]), byte(sums[1]), byte(sums[2])]
 }
 
 /// Resizes rows of `width` bytes vertically.
 fn down(bytes: &[u8], width: usize, rows: &[Taps<i32>]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(rows.len() * width);
+    let mut out = vec![0; rows.len() * width];
     let mut sums = vec![HALF; width];
-    for taps in rows {
-        sums.fill(HALF);
-        for (row, weight) in bytes[taps.first * width..].chunks_exact(width).zip(&taps.weights) {
-            sums.iter_mut().zip(row).for_each(|(sum, byte)| *sum += i32::from(*byte) * weight);
-        }
-        out.extend(sums.iter().copied().map(byte));
-    }
+    Wide::detect().run(
+        #[inline(always)]
+        || {
+            for (taps, out) in rows.iter().zip(out.chunks_exact_mut(width)) {
+                sums.fill(HALF);
+                for (row, weight) in bytes[taps.first * width..].chunks_exact(width).zip(&taps.weights) {
+                    for (sum, value) in sums.iter_mut().zip(row) {
+                        *sum = sum.wrapping_add(i32::from(*value).wrapping_mul(*weight));
+                    }
+                }
+                for (out, sum) in out.iter_mut().zip(&sums) {
+                    *out = byte(*sum);
+                }
+            }
+        },
+    );
     out
 }
 

@@ -5,7 +5,7 @@
 
 /// The instruction sets of the processor.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wide {
+pub(crate) struct Wide {
     #[cfg(target_arch = "x86_64")]
     avx512: Option<pulp::x86::V4>,
     #[cfg(target_arch = "x86_64")]
@@ -13,7 +13,7 @@ pub(super) struct Wide {
 }
 
 impl Wide {
-    pub(super) fn detect() -> Wide {
+    pub(crate) fn detect() -> Wide {
         Wide {
             #[cfg(target_arch = "x86_64")]
             avx512: pulp::x86::V4::try_new(),
@@ -24,7 +24,7 @@ impl Wide {
 
     /// Calls `work`, which must be `#[inline(always)]` down to its loops.
     #[inline(always)]
-    pub(super) fn run<R>(self, work: impl FnOnce() -> R) -> R {
+    pub(crate) fn run<R>(self, work: impl FnOnce() -> R) -> R {
         #[cfg(target_arch = "x86_64")]
         match (self.avx512, self.avx2) {
             (Some(avx512), _) => return avx512.vectorize(work),

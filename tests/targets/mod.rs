@@ -64,8 +64,8 @@ pub const TARGETS: [Target; 12] = [
     target("languages", languages::run, Memory::of(1 << 12, 8)),
     // A small model is read, and runs once.
     target("models", models::run, Memory::of(32 << 20, 100)),
-    // The limit of a picture in this target, and the 1 MiB of a header.
-    target("nut", nut::run, Memory::of(nut::PICTURE_BYTES as usize + (2 << 20), 64)),
+    // Pictures up to the limit of this target, of which four are kept for the next ones, and the 1 MiB of a header.
+    target("nut", nut::run, Memory::of(5 * nut::PICTURE_BYTES as usize + (2 << 20), 64)),
     target("probe", probe::run, Memory::of(1 << 14, 64)),
     // The pools of the service.
     target("requests", requests::run, Memory::of(32 << 20, 100)),

@@ -3,6 +3,8 @@
 #[path = "../../encoders/src/video/nut.rs"]
 #[allow(dead_code, reason = "decoding needs more of it than this target")]
 mod demuxer;
+#[path = "../../encoders/src/video/spare.rs"]
+mod spare;
 
 use demuxer::Demuxer;
 

@@ -146,10 +146,7 @@ pub(super) fn detects_whole(probe: &Probe) -> bool {
 fn plan(probe: &Probe, request: &Request) -> Planned {
     let mut plan: Vec<(Branch, Consumer)> = Vec::new();
     if let Some(width) = request.detect_width {
-        // For odd widths the scaler mixes chroma differently, so ffmpeg makes RGB.
-        let matrix = probe.matrix.filter(|_| width % 2 == 0 && probe.width >= width);
-        let scale = if detects_whole(probe) { Scale::Whole } else { Scale::Detect(width.max(2), matrix) };
-        let branch = Branch { which: Which::Every, scale };
+        let branch = Branch { which: Which::Every, scale: for_detector(probe, width) };
         plan.push((branch, Consumer { detect: true, ..Consumer::new(&Which::Every) }));
     }
     for (output, wanted) in request.outputs.iter().enumerate() {
@@ -170,6 +167,15 @@ fn plan(probe: &Probe, request: &Request) -> Planned {
     }
     let (branches, consumers) = plan.into_iter().unzip();
     Planned { branches, consumers }
+}
+
+/// For sizes in which ffmpeg's scaler mixes chroma differently, ffmpeg makes RGB.
+fn for_detector(probe: &Probe, width: u32) -> Scale {
+    if detects_whole(probe) {
+        Scale::Whole(probe.matrix.filter(|_| probe.width % 2 == 0 && probe.height % 2 == 0))
+    } else {
+        Scale::Detect(width.max(2), probe.matrix.filter(|_| width % 2 == 0 && probe.width >= width))
+    }
 }
 
 /// Converts a scaling to the pixel size of this video.

@@ -27,13 +27,13 @@ mod sandbox;
 pub mod seek;
 pub mod segment;
 pub mod span;
+mod spare;
 pub mod sprites;
 mod still;
 mod subtitles;
 mod tesseract;
 pub mod thumbnails;
 mod watchdog;
-mod wide;
 
 pub use crate::sample;
 pub use answer::SubtitleStream;

@@ -7,6 +7,8 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
+use super::spare::Spare;
+
 /// Why a byte stream is not readable NUT.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NutError {
@@ -88,6 +90,7 @@ pub(super) struct Demuxer<R> {
     time_bases: Vec<(u64, u64)>,
     streams: Vec<Stream>,
     max_packet_bytes: u64,
+    spare: Spare,
 }
 
 impl<R: Read> Demuxer<R> {
@@ -101,7 +104,8 @@ impl<R: Read> Demuxer<R> {
             return Err(NutError::Format("no file id"));
         }
         let (codes, headers, time_bases, streams) = (Vec::new(), vec![Vec::new()], Vec::new(), Vec::new());
-        Ok(Some(Demuxer { input, codes, headers, time_bases, streams, max_packet_bytes }))
+        let spare = Spare::default();
+        Ok(Some(Demuxer { input, codes, headers, time_bases, streams, max_packet_bytes, spare }))
     }
 
     /// The header of a stream whose packet was read.
@@ -246,18 +250,17 @@ impl<R: Read> Demuxer<R> {
         if size > self.max_packet_bytes || size < header.len() as u64 {
             return Err(NutError::Format("bad packet size"));
         }
-        Ok(Packet { stream: index, pts, data: read_data(input, size as usize, header)? })
+        let data = self.spare.filled(size as usize, |bytes| read_data(input, header, bytes))?;
+        Ok(Packet { stream: index, pts, data })
     }
 }
 
-/// Reads a packet into shared memory, so that pictures are not copied. `header` is its elided start.
-fn read_data(input: &mut impl Read, size: usize, header: &[u8]) -> Result<Arc<[u8]>, NutError> {
-    let mut data: Arc<[u8]> = std::iter::repeat_n(0, size).collect();
-    let buffer = Arc::get_mut(&mut data).ok_or(NutError::Format("shared buffer"))?;
-    let (start, rest) = buffer.split_at_mut(header.len());
+/// Reads a packet. `header` is its elided start.
+fn read_data(input: &mut impl Read, header: &[u8], data: &mut [u8]) -> Result<(), NutError> {
+    let (start, rest) = data.split_at_mut(header.len());
     start.copy_from_slice(header);
     input.read_exact(rest)?;
-    Ok(data)
+    Ok(())
 }
 
 /// Restores the high bits of a short timestamp: takes the candidate nearest to the last timestamp.

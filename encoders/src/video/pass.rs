@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::clock::Clock;
-use super::colour::{Matrix, ToRgb};
+use super::colour::{Chroma, Matrix, ToRgb};
 use super::ffmpeg;
 use super::nut::Demuxer;
 use super::run::Run;
@@ -27,8 +27,8 @@ const MAX_DECODING_THREADS: usize = 16;
 pub(super) enum Scale {
     /// Crops to two by two pixels: only the times matter.
     Nothing,
-    /// Unchanged: for the shot detector, for small videos.
-    Whole,
+    /// Unchanged: for the shot detector, for small videos. With a matrix, luma and chroma come through the pipe.
+    Whole(Option<Matrix>),
     /// At most this wide, in the video's aspect ratio, fast: for the shot detector. With a matrix, luma and chroma come
     /// through the pipe.
     Detect(u32, Option<Matrix>),
@@ -115,7 +115,7 @@ impl Plan<'_> {
         let most = limits.max_pixels.saturating_mul(3);
         let demuxer = Demuxer::open(BufReader::with_capacity(1 << 16, stdout), most).unwrap_or(None);
         let units = self.branches.iter().map(|b| (self.shift(b), self.time_base(b))).collect();
-        let colours = self.branches.iter().map(|b| b.scale.matrix().map(ToRgb::new)).collect();
+        let colours = self.branches.iter().map(|b| b.scale.to_rgb()).collect();
         let bytes_per_pixel = self.branches.iter().map(|b| b.scale.bytes_per_pixel()).collect();
         Ok(Pass { running, demuxer, units, colours, bytes_per_pixel })
     }
@@ -224,16 +224,21 @@ fn any_of(times: &[i64]) -> String {
 }
 
 impl Scale {
-    /// The matrix of a branch that passes luma and chroma; `None` for RGB.
-    fn matrix(self) -> Option<Matrix> {
-        if let Scale::Detect(_, matrix) = self { matrix } else { None }
+    /// The conversion of a branch that passes luma and chroma; `None` for RGB.
+    fn to_rgb(self) -> Option<ToRgb> {
+        match self {
+            Scale::Detect(_, Some(matrix)) => Some(ToRgb::new(matrix, Chroma::EveryRow)),
+            Scale::Whole(Some(matrix)) => Some(ToRgb::new(matrix, Chroma::EverySecondRow)),
+            _ => None,
+        }
     }
 
-    /// ffmpeg's name of the pixel format. Chroma has all rows, as the scaler reads it for RGB.
+    /// ffmpeg's name of the pixel format. Chroma of scaled pictures has all rows, as the scaler reads it for RGB.
     fn pixel_format(self) -> &'static str {
         match self {
             Scale::Luma(..) => "gray",
-            _ if self.matrix().is_some() => "yuv422p",
+            Scale::Detect(_, Some(_)) => "yuv422p",
+            Scale::Whole(Some(_)) => "yuv420p",
             _ => "rgb24",
         }
     }
@@ -251,7 +256,7 @@ impl Scale {
         const ROUGH: &str = "neighbor";
         let size = match self {
             Scale::Nothing => "crop=w=min(2\\,iw):h=min(2\\,ih):x=0:y=0".into(),
-            Scale::Whole => "scale=flags=bicubic".into(),
+            Scale::Whole(_) => "scale=flags=bicubic".into(),
             Scale::Detect(width, _) => format!("scale=w=min({width}\\,iw):h=-2:flags={ROUGH}"),
             Scale::Rough(width, height) => format!("scale=w={width}:h={height}:flags={ROUGH}"),
             Scale::Fine(width, height, resampling) => {
@@ -310,7 +315,7 @@ impl Pass {
         );
         let at = i64::try_from(rounded(from, to * i128::from(num))).ok()?.saturating_add(shift);
         let (width, height) = (stream.width, stream.height);
-        let rgb = match self.colours.get(packet.stream)? {
+        let rgb = match self.colours.get_mut(packet.stream)? {
             Some(to_rgb) => to_rgb.picture(width, height, &packet.data)?,
             None => packet.data,
         };

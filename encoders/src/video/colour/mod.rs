@@ -1,50 +1,40 @@
-//! Converts luma and chroma to RGB with the rounding of ffmpeg's scaler (libswscale/yuv2rgb.c).
+//! Converts luma and chroma to RGB, to the values of ffmpeg's scaler.
 //!
-//! Small pictures cross the pipe as YUV 4:2:2, two bytes per pixel, and become RGB here. ffmpeg's scaler looks up every
-//! byte in a table, which takes more than a tenth of the time of decoding the frame.
+//! Pictures for the shot detector cross the pipe as luma and chroma, which are fewer bytes, and become RGB here. ffmpeg
+//! converts the pictures that it has scaled by one rule ([`scaled`]), those that it has not by another ([`whole`]).
 
+mod factors;
+mod matrix;
+#[cfg(target_arch = "x86_64")]
+mod packed;
+mod rule;
+mod scaled;
+mod whole;
+
+use std::convert::Infallible;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+pub use matrix::Matrix;
 
-use super::wide::Wide;
+use self::rule::{Row, Rule, Scratch};
+use super::spare::Spare;
+use crate::wide::Wide;
 
-/// The weights of red and blue in a video's luma.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Matrix {
-    /// ITU-R BT.601, also for videos that name no matrix.
-    Bt601,
-    /// ITU-R BT.709.
-    Bt709,
-    /// BT.2020, with or without constant luminance.
-    Bt2020,
-    /// FCC, Title 47.
-    Fcc,
-    /// SMPTE 240M.
-    Smpte240m,
+/// Which rows of a picture have chroma of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Chroma {
+    /// Every row (4:2:2): of pictures that ffmpeg has scaled.
+    EveryRow,
+    /// Every second row, for the next one too (4:2:0): of pictures that ffmpeg has not scaled.
+    EverySecondRow,
 }
 
-impl Matrix {
-    /// The matrix for ffprobe's `name`, chosen as in ffmpeg's scaler.
-    pub(super) fn named(name: &str) -> Matrix {
-        match name {
-            "bt709" => Matrix::Bt709,
-            "bt2020nc" | "bt2020c" => Matrix::Bt2020,
-            "fcc" => Matrix::Fcc,
-            "smpte240m" => Matrix::Smpte240m,
-            _ => Matrix::Bt601,
-        }
-    }
-
-    /// The weights of red and blue; green has the rest.
-    fn weights(self) -> (f64, f64) {
+impl Chroma {
+    /// Rows of pixels for a row of chroma.
+    fn rows(self) -> usize {
         match self {
-            Matrix::Bt601 => (0.299, 0.114),
-            Matrix::Bt709 => (0.2126, 0.0722),
-            Matrix::Bt2020 => (0.2627, 0.0593),
-            Matrix::Fcc => (0.30, 0.11),
-            Matrix::Smpte240m => (0.212, 0.087),
+            Chroma::EveryRow => 1,
+            Chroma::EverySecondRow => 2,
         }
     }
 }
@@ -52,122 +42,69 @@ impl Matrix {
 /// Converts pictures of one video to RGB.
 #[derive(Debug)]
 pub(super) struct ToRgb {
-    wide: Wide,
-    steps: Steps,
+    matrix: Matrix,
+    chroma: Chroma,
+    spare: Spare,
+}
+
+/// The planes of a picture.
+#[derive(Debug, Clone, Copy)]
+struct Planes<'a> {
+    width: usize,
+    /// Rows of pixels for a row of chroma.
+    per_chroma: usize,
+    luma: &'a [u8],
+    blue: &'a [u8],
+    red: &'a [u8],
 }
 
 impl ToRgb {
-    pub(super) fn new(matrix: Matrix) -> ToRgb {
-        ToRgb { wide: Wide::detect(), steps: Steps::of(matrix) }
+    pub(super) fn new(matrix: Matrix, chroma: Chroma) -> ToRgb {
+        ToRgb { matrix, chroma, spare: Spare::default() }
     }
 
     /// The RGB pixels of a picture, or `None` if the number of bytes does not fit. Planes follow each other: luma, blue
-    /// and red chroma, 8 bits in video range. Chroma has all rows and half the columns, rounded up.
-    pub(super) fn picture(&self, width: u32, height: u32, planes: &[u8]) -> Option<Arc<[u8]>> {
-        let (width, height) = (width as usize, height as usize);
-        let half = width.div_ceil(2);
-        if width == 0 || planes.len() != (width + 2 * half).checked_mul(height)? {
+    /// and red chroma, 8 bits in video range. Chroma has half the columns, rounded up.
+    pub(super) fn picture(&mut self, width: u32, height: u32, bytes: &[u8]) -> Option<Arc<[u8]>> {
+        let (width, height, per_chroma) = (width as usize, height as usize, self.chroma.rows());
+        let of_chroma = width.div_ceil(2) * height.div_ceil(per_chroma);
+        if width == 0 || bytes.len() != width.checked_mul(height)? + 2 * of_chroma {
             return None;
         }
-        let (luma, chroma) = planes.split_at(width * height);
-        let (blue, red) = chroma.split_at(half * height);
-        let mut rgb: Arc<[u8]> = std::iter::repeat_n(0, 3 * width * height).collect();
-        let rows = Arc::get_mut(&mut rgb)?
-            .chunks_exact_mut(3 * width)
-            .zip(luma.chunks_exact(width))
-            .zip(blue.chunks_exact(half).zip(red.chunks_exact(half)));
-        self.wide.run(
-            #[inline(always)]
-            || {
-                let mut scratch = Scratch::new();
-                for ((rgb, luma), (blue, red)) in rows {
-                    let luma = luma.chunks(CHUNK);
-                    let chroma = blue.chunks(CHUNK / 2).zip(red.chunks(CHUNK / 2));
-                    for ((rgb, luma), (blue, red)) in rgb.chunks_mut(3 * CHUNK).zip(luma).zip(chroma) {
-                        scratch.convert(self.steps, luma, blue, red, rgb);
-                    }
-                }
-            },
-        );
+        let (luma, chroma) = bytes.split_at(width * height);
+        let (blue, red) = chroma.split_at(of_chroma);
+        let planes = Planes { width, per_chroma, luma, blue, red };
+        let (matrix, chroma) = (self.matrix, self.chroma);
+        let convert = |pixels: &mut [u8]| {
+            match chroma {
+                Chroma::EveryRow => planes.convert(scaled::Steps::of(matrix), pixels),
+                Chroma::EverySecondRow => planes.convert(whole::Whole::of(matrix), pixels),
+            }
+            Ok::<_, Infallible>(())
+        };
+        let Ok(rgb) = self.spare.filled(3 * width * height, convert);
         Some(rgb)
     }
 }
 
-/// The change of a colour, in steps of luma, per step of chroma; fixed point with 16 fractional bits.
-#[derive(Debug, Clone, Copy)]
-struct Steps {
-    red_by_red: i32,
-    green_by_blue: i32,
-    green_by_red: i32,
-    blue_by_blue: i32,
-}
-
-/// One step of luma (of 219) on the scale of 8-bit colours; fixed point with 16 fractional bits.
-const LUMA: i32 = (255 << 16) / 219;
-/// Start value of the scaler's tables, 326 steps before the zero offset, plus one half for rounding.
-const BLACK: i32 = 326 * LUMA - ((384 + 16) << 16) + (1 << 15);
-
-impl Steps {
-    fn of(matrix: Matrix) -> Steps {
-        let (red, blue) = matrix.weights();
-        let green = 1.0 - red - blue;
-        let steps = |by: f64| {
-            // 224 steps of chroma cover the whole range.
-            let of_colour = (by * 2.0 * 255.0 / 224.0 * 65_536.0).round() as i64;
-            ((of_colour * 65_536 + 32_768) / i64::from(LUMA)) as i32
-        };
-        Steps {
-            red_by_red: steps(1.0 - red),
-            green_by_blue: steps(-blue * (1.0 - blue) / green),
-            green_by_red: steps(-red * (1.0 - red) / green),
-            blue_by_blue: steps(1.0 - blue),
-        }
+impl Planes<'_> {
+    fn convert(self, rule: impl Rule, rgb: &mut [u8]) {
+        let (half, of_rows) = (self.width.div_ceil(2), self.width * self.per_chroma);
+        let rows = rgb.chunks_mut(3 * of_rows).zip(self.luma.chunks(of_rows));
+        let rows = rows.zip(self.blue.chunks_exact(half).zip(self.red.chunks_exact(half)));
+        Wide::detect().run(
+            #[inline(always)]
+            || {
+                let mut scratch = Scratch::new();
+                for ((rgb, luma), (blue, red)) in rows {
+                    for (rgb, luma) in rgb.chunks_exact_mut(3 * self.width).zip(luma.chunks_exact(self.width))
+                    {
+                        scratch.convert(rule, Row { luma, blue, red }, rgb);
+                    }
+                }
+            },
+        );
     }
-}
-
-/// Pixels converted at a time; even.
-const CHUNK: usize = 256;
-
-/// Intermediate values of one chunk, by red, green and blue; overwritten by the next chunk.
-struct Scratch {
-    shifts: [[i16; CHUNK]; 3],
-    planes: [[u8; CHUNK]; 3],
-}
-
-impl Scratch {
-    fn new() -> Scratch {
-        Scratch { shifts: [[0; CHUNK]; 3], planes: [[0; CHUNK]; 3] }
-    }
-
-    /// Several loops of one kind each, so that the compiler vectorises them.
-    #[inline(always)]
-    fn convert(&mut self, steps: Steps, luma: &[u8], blue: &[u8], red: &[u8], rgb: &mut [u8]) {
-        let [to_red, to_green, to_blue] = &mut self.shifts;
-        let pairs = to_red.chunks_exact_mut(2).zip(to_green.chunks_exact_mut(2));
-        let pairs = pairs.zip(to_blue.chunks_exact_mut(2));
-        for (((to_red, to_green), to_blue), (blue, red)) in pairs.zip(blue.iter().zip(red)) {
-            let green = shift(*blue, steps.green_by_blue).wrapping_add(shift(*red, steps.green_by_red));
-            [to_red[0], to_red[1]] = [shift(*red, steps.red_by_red); 2];
-            [to_green[0], to_green[1]] = [green; 2];
-            [to_blue[0], to_blue[1]] = [shift(*blue, steps.blue_by_blue); 2];
-        }
-        for (plane, shifts) in self.planes.iter_mut().zip(&self.shifts) {
-            for ((colour, shift), luma) in plane.iter_mut().zip(shifts).zip(luma) {
-                let steps = i32::from(*luma).wrapping_add(i32::from(*shift));
-                *colour = (steps.wrapping_mul(LUMA).wrapping_add(BLACK) >> 16).clamp(0, 255) as u8;
-            }
-        }
-        let [red, green, blue] = &self.planes;
-        for (((pixel, red), green), blue) in rgb.chunks_exact_mut(3).zip(red).zip(green).zip(blue) {
-            [pixel[0], pixel[1], pixel[2]] = [*red, *green, *blue];
-        }
-    }
-}
-
-/// The steps of luma by which a chroma value changes a colour; 128 is grey. Floored term by term, as the scaler does.
-#[inline(always)]
-fn shift(chroma: u8, step: i32) -> i16 {
-    (i32::from(chroma).wrapping_mul(step) >> 16).wrapping_sub(step >> 9) as i16
 }
 
 #[cfg(test)]
@@ -175,13 +112,11 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// Two frames of noise in all colours, scaled down as for the shot detector.
-    fn made_by_ffmpeg(width: u32, height: u32, matrix: &str, format: &str) -> Vec<u8> {
+    /// Two frames of noise in all colours, as the filters `then` leave them.
+    fn made_by_ffmpeg(width: u32, height: u32, matrix: &str, then: &str) -> Vec<u8> {
         let source = format!(
-            "color=gray:s={}x{}:d=2:r=1,format=yuv420p,noise=alls=100:all_seed=7:allf=t,\
-             setparams=range=tv:colorspace={matrix},scale={width}:{height}:flags=neighbor,format={format}",
-            3 * width,
-            3 * height
+            "color=gray:s={width}x{height}:d=2:r=1,format=yuv420p,noise=alls=100:all_seed=7:allf=t,\
+             setparams=range=tv:colorspace={matrix},{then}"
         );
         let mut command = Command::new("ffmpeg");
         command.args(["-v", "error", "-f", "lavfi", "-i", &source, "-f", "rawvideo", "-"]);
@@ -190,52 +125,74 @@ mod tests {
         output.stdout
     }
 
-    /// The scaler's SIMD code, on processors that have some, may differ by one.
     #[track_caller]
-    fn check(width: u32, height: u32, matrix: &str) {
-        let planes = made_by_ffmpeg(width, height, matrix, "yuv422p");
-        let expected = made_by_ffmpeg(width, height, matrix, "rgb24");
-        let of_frame = planes.len() / 2;
-        let to_rgb = ToRgb::new(Matrix::named(matrix));
-        let found: Vec<u8> = planes
-            .chunks_exact(of_frame)
-            .flat_map(|frame| to_rgb.picture(width, height, frame).unwrap().to_vec())
-            .collect();
+    fn check(width: u32, height: u32, matrix: &str, chroma: Chroma) {
+        let (times, filter, planar, most) = match chroma {
+            // The scaler's SIMD code, on processors that have some, may differ by one.
+            Chroma::EveryRow => (3, format!("scale={width}:{height}:flags=neighbor"), "yuv422p", 1),
+            // The SIMD code of other architectures rounds otherwise.
+            Chroma::EverySecondRow => {
+                let most = if cfg!(target_arch = "x86_64") { 0 } else { 3 };
+                (2, format!("crop={width}:{height}:0:0:exact=1,scale=flags=bicubic"), "yuv420p", most)
+            }
+        };
+        let made = |format| {
+            made_by_ffmpeg(times * width, times * height, matrix, &format!("{filter},format={format}"))
+        };
+        let (planes, expected) = (made(planar), made("rgb24"));
+        let mut to_rgb = ToRgb::new(Matrix::named(matrix), chroma);
+        let frames = planes.chunks_exact(planes.len() / 2);
+        let pixels = |frame| to_rgb.picture(width, height, frame).unwrap().to_vec();
+        let found: Vec<u8> = frames.flat_map(pixels).collect();
         assert_eq!(found.len(), expected.len());
-        let most = found.iter().zip(&expected).map(|(a, b)| a.abs_diff(*b)).max();
-        assert!(most <= Some(1), "{width}x{height} {matrix}: {most:?}");
+        let differs = found.iter().zip(&expected).map(|(a, b)| a.abs_diff(*b)).max();
+        assert!(differs <= Some(most), "{width}x{height} {matrix} {chroma:?}: {differs:?}");
         assert!(found.iter().max() > Some(&250) && found.iter().min() < Some(&5));
     }
 
     #[test]
     fn colours_are_those_of_ffmpeg_whatever_the_matrix() {
         for matrix in ["unknown", "smpte170m", "bt709", "bt2020nc", "fcc", "smpte240m"] {
-            check(256, 144, matrix);
+            check(256, 144, matrix, Chroma::EveryRow);
+            check(320, 180, matrix, Chroma::EverySecondRow);
         }
     }
 
     #[test]
     fn pictures_of_any_size_are_taken() {
         for (width, height) in [(2, 2), (34, 7), (256, 3), (258, 3), (700, 4)] {
-            check(width, height, "bt709");
+            check(width, height, "bt709", Chroma::EveryRow);
+        }
+        // ffmpeg takes another rule for odd heights.
+        for (width, height) in [(2, 2), (33, 4), (34, 8), (256, 2), (258, 6), (511, 16), (640, 480)] {
+            check(width, height, "bt709", Chroma::EverySecondRow);
         }
     }
 
     /// ffmpeg itself changes to another rule for these sizes.
     #[test]
     fn an_odd_width_leaves_out_half_a_pair() {
-        let planes = made_by_ffmpeg(258, 1, "bt709", "yuv422p");
-        let (planes, to_rgb) = (&planes[..2 * 258], ToRgb::new(Matrix::Bt709));
+        let planes = made_by_ffmpeg(258, 2, "bt709", "scale=258:1:flags=neighbor,format=yuv422p");
+        let planes = &planes[..2 * 258];
+        let mut to_rgb = ToRgb::new(Matrix::Bt709, Chroma::EveryRow);
         let even = to_rgb.picture(258, 1, planes).unwrap();
         let odd = to_rgb.picture(257, 1, &[&planes[..257], &planes[258..]].concat()).unwrap();
         assert_eq!(odd[..], even[..3 * 257]);
     }
 
+    #[track_caller]
+    fn check_refused(width: u32, height: u32, chroma: Chroma, bytes: usize) {
+        let mut to_rgb = ToRgb::new(Matrix::Bt709, chroma);
+        assert_eq!(to_rgb.picture(width, height, &vec![0; bytes]), None, "{width}x{height} {chroma:?}");
+    }
+
     #[test]
     fn planes_of_another_size_are_no_picture() {
-        let to_rgb = ToRgb::new(Matrix::Bt709);
         for (width, height, bytes) in [(0, 4, 0), (4, 4, 31), (4, 4, 48), (3, 1, 6)] {
-            assert_eq!(to_rgb.picture(width, height, &vec![0; bytes]), None, "{width}x{height}");
+            check_refused(width, height, Chroma::EveryRow, bytes);
+        }
+        for (width, height, bytes) in [(0, 4, 0), (4, 4, 32), (4, 3, 18), (3, 2, 6)] {
+            check_refused(width, height, Chroma::EverySecondRow, bytes);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! Windows of several lengths are tried at each frame. They need the products of all pairs of near pictures only, which
 //! are kept.
 
-use crate::video::wide::Wide;
+use crate::wide::Wide;
 
 use super::judge;
 use super::pictures::Pictures;

@@ -1,6 +1,6 @@
 //! Coarse pictures: the mean luma of each block, without the picture's mean.
 
-use crate::video::wide::Wide;
+use crate::wide::Wide;
 
 /// Side of a block, in pixels of the small frame.
 const SIDE: usize = 8;

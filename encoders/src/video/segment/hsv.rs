@@ -3,7 +3,7 @@
 //! All loops are written so that the compiler vectorises them for the processor's widest registers ([`Wide`] picks at
 //! run time).
 
-use crate::video::wide::Wide;
+use crate::wide::Wide;
 
 /// Pixels converted at a time: their planes stay in the L1 cache.
 const CHUNK: usize = 1024;

@@ -2,7 +2,7 @@
 //!
 //! Only this part of segmentation reads pixels. Its scores can be stored and segmented again.
 
-use crate::video::wide::Wide;
+use crate::wide::Wide;
 
 use super::blend::Blends;
 use super::edges::EdgeMap;

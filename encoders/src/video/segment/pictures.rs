@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::video::wide::Wide;
+use crate::wide::Wide;
 
 use super::grid::{Coarse, Difference, STEPS, difference, neither, product};
 

@@ -3,7 +3,7 @@
 
 use super::columns::Columns;
 use super::taps::{Tap, taps};
-use crate::video::wide::Wide;
+use crate::wide::Wide;
 
 /// Scales pictures of one size to at most a width or height.
 #[derive(Debug, Default)]

@@ -189,7 +189,7 @@ fn log(value: f32, smallest: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::video::wide::Wide;
+    use crate::wide::Wide;
 
     /// Frames of a transition, between two pictures that rest for [`AROUND`] frames more.
     const LENGTH: usize = 9;

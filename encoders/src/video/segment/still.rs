@@ -8,7 +8,7 @@
 //! object (a hand, a pointer) leaves the block as it was. A moving object that stops reached its blocks one after the
 //! other. So only blocks that began to change at about the same time are counted together.
 
-use crate::video::wide::Wide;
+use crate::wide::Wide;
 
 use super::scores::{Settled, WHOLE};
 
