@@ -161,34 +161,17 @@ fn byte(sum: i32) -> u8 {
 
 /// Resizes rows of `width` pixels horizontally.
 fn across(rgb: &[u8], width: usize, columns: &[Taps<i32>]) -> Vec<u8> {
-    let mut out = vec![0; rgb.len() / width * columns.len()];
-    // A byte behind the last pixel, so that four bytes can be read of each.
-    let mut copy = vec![0; 3 * width + 1];
-    Wide::detect().run(
-        #[inline(always)]
-        || {
-            for (row, out) in rgb.chunks_exact(3 * width).zip(out.chunks_exact_mut(3 * columns.len())) {
-                copy[..3 * width].copy_from_slice(row);
-                for (taps, out) in columns.iter().zip(out.as_chunks_mut().0) {
-                    *out = pixel(&copy[3 * taps.first..], &taps.weights);
-                }
+    let mut out = Vec::with_capacity(rgb.len() / width * columns.len());
+    for row in rgb.chunks_exact(3 * width) {
+        for taps in columns {
+            let mut sums = [HALF; 3];
+            for (pixel, weight) in row[3 * taps.first..].chunks_exact(3).zip(&taps.weights) {
+                sums.iter_mut().zip(pixel).for_each(|(sum, byte)| *sum += i32::from(*byte) * weight);
             }
-        },
-    );
-    out
-}
-
-/// The weighted sum of pixels. Reads a fourth byte of each and ignores it, as four numbers fill a register.
-#[inline(always)]
-fn pixel(bytes: &[u8], weights: &[i32]) -> [u8; 3] {
-    let mut sums = [HALF; 4];
-    for (at, weight) in weights.iter().enumerate() {
-        let bytes = &bytes[3 * at..][..4];
-        for (sum, value) in sums.iter_mut().zip(bytes) {
-            *sum = sum.wrapping_add(i32::from(*value).wrapping_mul(*weight));
+            out.extend(sums.map(byte));
         }
     }
-    [byte(sums[0]), byte(sums[1]), byte(sums[2])]
+    out
 }
 
 /// Resizes rows of `width` bytes vertically.
