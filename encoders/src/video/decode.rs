@@ -171,10 +171,11 @@ fn plan(probe: &Probe, request: &Request) -> Planned {
 
 /// For sizes in which ffmpeg's scaler mixes chroma differently, ffmpeg makes RGB.
 fn for_detector(probe: &Probe, width: u32) -> Scale {
+    let is_even = |side: u32| side.is_multiple_of(2);
     if detects_whole(probe) {
-        Scale::Whole(probe.matrix.filter(|_| probe.width % 2 == 0 && probe.height % 2 == 0))
+        Scale::Whole(probe.matrix.filter(|_| is_even(probe.width) && is_even(probe.height)))
     } else {
-        Scale::Detect(width.max(2), probe.matrix.filter(|_| width % 2 == 0 && probe.width >= width))
+        Scale::Detect(width.max(2), probe.matrix.filter(|_| is_even(width) && probe.width >= width))
     }
 }
 
