@@ -1,7 +1,7 @@
 //! Converts luma and chroma to RGB, to the values of ffmpeg's scaler.
 //!
 //! Pictures for the shot detector cross the pipe as luma and chroma, which are fewer bytes, and become RGB here. ffmpeg
-//! converts the pictures that it has scaled by one rule ([`scaled`]), those that it has not by another ([`whole`]).
+//! converts the pictures that it has scaled by one rule (`scaled`), those that it has not by another (`whole`).
 
 mod factors;
 mod matrix;
