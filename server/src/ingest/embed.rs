@@ -89,8 +89,8 @@ pub(super) async fn ingest(
     Ok(Embedded { summary, spans: work.spans, seek_is_safe, pictures })
 }
 
-/// Whether seeking saves more than its check takes, in a video of so many decoded frames: a container may lie about its
-/// length.
+/// Whether seeking saves more time than its check takes. `frames` counts decoded frames, because a container may lie about
+/// its length.
 fn is_worth_seeking(frames: u64, width: u32, height: u32) -> bool {
     let of_a_frame = u64::from(width) * u64::from(height);
     frames.saturating_mul(of_a_frame.max(FEWEST_OF_A_FRAME)) >= FEWEST_PIXELS

@@ -1,7 +1,7 @@
 //! Converts luma and chroma to RGB, to the values of ffmpeg's scaler.
 //!
 //! Pictures for the shot detector cross the pipe as luma and chroma, which are fewer bytes, and become RGB here. ffmpeg
-//! converts the pictures that it has scaled by one rule (`scaled`), those that it has not by another (`whole`).
+//! has two rules: one for pictures that it has scaled (`scaled`), and one for pictures of the file's size (`whole`).
 
 mod factors;
 mod matrix;
@@ -67,8 +67,9 @@ impl ToRgb {
     /// and red chroma, 8 bits in video range. Chroma has half the columns, rounded up.
     pub(super) fn picture(&mut self, width: u32, height: u32, bytes: &[u8]) -> Option<Arc<[u8]>> {
         let (width, height, per_chroma) = (width as usize, height as usize, self.chroma.rows());
-        let of_chroma = width.div_ceil(2) * height.div_ceil(per_chroma);
-        if width == 0 || bytes.len() != width.checked_mul(height)? + 2 * of_chroma {
+        let of_chroma = width.div_ceil(2).checked_mul(height.div_ceil(per_chroma))?;
+        let in_all = width.checked_mul(height)?.checked_add(of_chroma.checked_mul(2)?)?;
+        if width == 0 || bytes.len() != in_all {
             return None;
         }
         let (luma, chroma) = bytes.split_at(width * height);
@@ -194,5 +195,7 @@ mod tests {
         for (width, height, bytes) in [(0, 4, 0), (4, 4, 32), (4, 3, 18), (3, 2, 6)] {
             check_refused(width, height, Chroma::EverySecondRow, bytes);
         }
+        check_refused(u32::MAX, u32::MAX, Chroma::EveryRow, 6);
+        check_refused(u32::MAX, u32::MAX, Chroma::EverySecondRow, 6);
     }
 }
