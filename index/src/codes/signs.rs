@@ -4,19 +4,21 @@
 //! "RaBitQ: Quantizing High-Dimensional Vectors with a Theoretical Error Bound"). It is a quarter as long as half a byte
 //! for each value, and its errors are seven times as large: enough to leave out most rows of a list.
 
-use super::{Coder, Codes, MIDDLE, Query, apart_of, dot, padded};
-use crate::kernels;
+use super::{Coder, Codes, Query, dot, nearest, padded};
+use crate::kernels::signs::{Levels, Rows};
 
 /// Size of a row's numbers behind its bits: the factor, and the mean's term.
-const NUMBERS: usize = 8;
-/// The standard error of a sign as a code of a value, as a share of the vector's root mean square: the square root of
-/// `pi / 2 - 1`, for normal values.
-const ROUNDING: f32 = 0.756;
+const NUMBERS: usize = Rows::NUMBERS;
+/// The distance of 15 levels that loses least of a query's normal values, in standard deviations.
+const STEP: f32 = 0.354;
+/// The standard error of a sign as a code of a value, as a share of the vector's root mean square, for normal values: the
+/// square root of `pi / 2 - 1`, and of the error of the query's levels, 0.113.
+const ROUNDING: f32 = 0.764;
 
 /// The one-bit codes of a segment's rows.
 pub(crate) struct Signs<'a> {
     coder: &'a Coder,
-    rows: kernels::Signs<'a>,
+    rows: Rows<'a>,
 }
 
 /// Bytes of a row; 0 for codes that have no signs beside them.
@@ -42,26 +44,32 @@ impl<'a> Signs<'a> {
     /// The signs in `rows`; `None` for codes without them.
     pub(crate) fn new(coder: &'a Coder, rows: &'a [u8]) -> Option<Signs<'a>> {
         let stride = stride(coder.codes, coder.dimension);
-        (stride > 0).then_some(Signs { coder, rows: kernels::Signs { rows, stride } })
+        (stride > 0).then_some(Signs { coder, rows: Rows { rows, stride } })
     }
 
     /// The approximate cosine of the query and each of these rows.
     pub(crate) fn compare(&self, query: &Query, rows: &[u32]) -> Vec<f32> {
-        let mut sums = Vec::with_capacity(rows.len());
-        self.coder.kernels.signs(self.rows, rows, &query.bytes, &mut sums);
-        let all = query.biased / MIDDLE;
-        let score = |(&node, sum): (&u32, i32)| {
-            let row = self.rows.row(node);
-            let (scale, part) = apart_of(&row[row.len() - NUMBERS..]);
-            query.constant + part + query.scale * scale * (2 * sum - all) as f32
-        };
-        rows.iter().zip(sums).map(score).collect()
+        let mut scores = Vec::new();
+        self.coder.kernels.signs(self.rows, rows, &rounded(query), &mut scores);
+        scores
     }
 
     /// The standard error of these cosines that is to be expected among the segment's rows.
     pub(crate) fn error(&self, query: &Query) -> f32 {
         self.coder.error_of(ROUNDING, query)
     }
+}
+
+/// A query with its values rounded to 15 levels.
+fn rounded(query: &Query) -> Levels {
+    let square: i32 = query.bytes.iter().map(|&byte| i32::from(byte) * i32::from(byte)).sum();
+    let per_step = 1.0 / (STEP * (square as f32 / query.bytes.len() as f32).sqrt()).max(f32::MIN_POSITIVE);
+    let levels: Vec<i8> =
+        query.bytes.iter().map(|&byte| nearest((f32::from(byte) * per_step).clamp(-7.0, 7.0))).collect();
+    let product: i32 =
+        query.bytes.iter().zip(&levels).map(|(&byte, &level)| i32::from(byte) * i32::from(level)).sum();
+    let factor = if product > 0 { square as f32 / product as f32 } else { 0.0 };
+    Levels::new(&levels, query.scale * factor, query.constant)
 }
 
 #[cfg(test)]

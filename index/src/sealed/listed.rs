@@ -19,6 +19,8 @@ use crate::walk::{self, Found, Goal, Rows};
 const FIRST: usize = 4;
 /// Signs are looked at where the first rows are at most one of this many.
 const FIRST_SHARE: usize = 4;
+/// Groups of rows, times the number of rows that are looked for.
+const GROUPS: usize = 4;
 /// Expected errors of signs and codes by which a row's signs must say less than the `k`-th best row's codes, so that it is
 /// left out.
 const ERRORS_APART: f32 = 2.5;
@@ -42,8 +44,11 @@ impl Sealed {
                 if low.is_empty() {
                     break;
                 }
-                let keys = low.iter().map(|&low| u64::from(high) << 32 | u64::from(low));
-                rows.extend(keys.filter_map(|key| finder.find(key)).map(|at| by_key[at]));
+                for &low in low.iter() {
+                    if let Some(at) = finder.find(u64::from(high) << 32 | u64::from(low)) {
+                        rows.push(by_key[at]);
+                    }
+                }
             }
         }
         rows
@@ -71,20 +76,21 @@ impl Sealed {
             return None;
         }
         let signs = Signs::new(&self.coder, &self.core[self.layout.signs()])?;
-        let scores = signs.compare(goal.query, listed).into_iter();
-        let mut by_signs: Vec<Found> =
-            scores.zip(listed).map(|(score, &node)| Found { score, node }).collect();
-        by_signs.select_nth_unstable_by_key(first, |&found| Reverse(found));
-        let least = self.least_score(goal, &by_signs[..first], k) - self.margin(&signs, goal.query);
-        let rest = by_signs[first..].iter().filter(|found| found.score >= least);
-        Some(by_signs[..first].iter().chain(rest).map(|found| found.node).collect())
+        let scores = signs.compare(goal.query, listed);
+        let best = best_of(listed, &scores, first);
+        let by_signs = best.iter().fold(f32::INFINITY, |least, found| least.min(found.score));
+        let by_codes = self.least_score(goal, &best, k)? - self.margin(&signs, goal.query);
+        let least = by_signs.min(by_codes);
+        let likely = listed.iter().zip(&scores).filter(|&(_, &score)| score >= least);
+        Some(likely.map(|(&row, _)| row).collect())
     }
 
-    /// The `k`-th best score by codes of more than `k` rows.
-    fn least_score(&self, goal: Goal, first: &[Found], k: usize) -> f32 {
-        let (nodes, mut scored): (Vec<u32>, _) = (first.iter().map(|found| found.node).collect(), Vec::new());
+    /// The `k`-th best score by codes; `None` of fewer rows.
+    fn least_score(&self, goal: Goal, rows: &[Found], k: usize) -> Option<f32> {
+        let (nodes, mut scored): (Vec<u32>, _) = (rows.iter().map(|found| found.node).collect(), Vec::new());
         walk::compare(goal, &nodes, &mut scored);
-        scored.select_nth_unstable_by_key(k - 1, |&found| Reverse(found)).1.score
+        let at = k.checked_sub(1).filter(|&at| at < scored.len())?;
+        Some(scored.select_nth_unstable_by_key(at, |&found| Reverse(found)).1.score)
     }
 
     /// How much lower the score by signs of a row may be than the `k`-th best by codes.
@@ -116,4 +122,16 @@ impl Sealed {
         }
         best
     }
+}
+
+/// At least `count` of the rows, with the best scores. Rows are dealt out to groups, and the `count`-th best of the groups'
+/// best scores is the least: so a processor compares many at once.
+fn best_of(rows: &[u32], scores: &[f32], count: usize) -> Vec<Found> {
+    let mut of_groups = vec![f32::NEG_INFINITY; GROUPS * count];
+    for scores in scores.chunks(GROUPS * count) {
+        of_groups.iter_mut().zip(scores).for_each(|(best, &score)| *best = best.max(score));
+    }
+    let least = *of_groups.select_nth_unstable_by(count - 1, |one, other| other.total_cmp(one)).1;
+    let found = rows.iter().zip(scores).map(|(&node, &score)| Found { score, node });
+    found.filter(|found| found.score >= least).collect()
 }

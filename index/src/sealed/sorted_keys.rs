@@ -37,8 +37,7 @@ impl Finder<'_> {
         let guess =
             from.at + usize::try_from(ahead).unwrap_or(usize::MAX).min(self.sorted.len() - 1 - from.at);
         if self.sorted[guess] == key {
-            // The wanted key, not the one that was read: so the next guess does not wait for memory.
-            self.place = Some(Place { at: guess, key });
+            // The place stays: so the next guess need not wait for this one.
             return Some(guess);
         }
         let at = self.first_from(key, from.at, guess);

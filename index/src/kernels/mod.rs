@@ -4,17 +4,19 @@
 
 use std::sync::OnceLock;
 
+pub(crate) mod signs;
+
+use signs::{Levels, Rows};
+
 /// Bytes of a stride: rows and queries are padded to a multiple of it.
 pub(crate) const LINE: usize = 64;
-/// Rows of signs prefetched ahead of the comparison.
-const SIGNS_AHEAD: usize = 16;
 
 /// The dot products for this processor, chosen once.
 #[derive(Clone, Copy)]
 pub(crate) struct Kernels {
     bytes: unsafe fn(*const u8, *const i8, usize) -> i32,
     nibbles: unsafe fn(*const u8, *const i8, usize) -> i32,
-    signs: unsafe fn(Signs, &[u32], &[i8], &mut Vec<i32>),
+    signs: signs::Kernel,
     mix: unsafe fn(&[f32], &mut [f32]),
     floats: unsafe fn(*const f32, *const f32, usize) -> f32,
     halves: unsafe fn(*const u16, *const f32, usize) -> f32,
@@ -34,10 +36,15 @@ impl Kernels {
         {
             let has_avx2 = is_x86_feature_detected!("avx2")
                 && is_x86_feature_detected!("fma")
-                && is_x86_feature_detected!("f16c");
+                && is_x86_feature_detected!("f16c")
+                && is_x86_feature_detected!("popcnt");
             let has_avx512 =
                 has_avx2 && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
-            if has_avx512 && is_x86_feature_detected!("avx512vnni") {
+            let has_vnni = has_avx512 && is_x86_feature_detected!("avx512vnni");
+            if has_vnni && is_x86_feature_detected!("avx512vl") && is_x86_feature_detected!("avx512bitalg") {
+                all.push(("avx512bitalg", BITALG));
+            }
+            if has_vnni {
                 all.push(("avx512vnni", VNNI));
             }
             if has_avx512 {
@@ -73,15 +80,15 @@ impl Kernels {
         unsafe { (self.nibbles)(left.as_ptr(), right.as_ptr(), left.len()) }
     }
 
-    /// For each wanted row, the sum of the bytes whose bits are set in it. The lowest bit of each of a row's bytes belongs to
-    /// the first of eight bytes.
+    /// Appends the score of each wanted row.
     ///
     /// # Panics
-    /// If a row has not one bit for each byte, the bytes are not a multiple of [`LINE`], or a wanted row does not exist.
-    pub(crate) fn signs(&self, rows: Signs, wanted: &[u32], bytes: &[i8], sums: &mut Vec<i32>) {
-        assert!(rows.stride >= bytes.len() / 8 && bytes.len().is_multiple_of(LINE));
+    /// If rows and the query have another number of values, or a wanted row does not exist.
+    pub(crate) fn signs(&self, rows: Rows, wanted: &[u32], query: &Levels, scores: &mut Vec<f32>) {
+        assert!(rows.bits().div_ceil(signs::PLANE) == query.planes.len());
+        scores.reserve(wanted.len());
         // SAFETY: the rows are long enough, and the processor has these instructions.
-        unsafe { (self.signs)(rows, wanted, bytes, sums) }
+        unsafe { (self.signs)(rows, wanted, query, scores) }
     }
 
     /// One stage of a rotation: the sums and differences of the two halves, interleaved.
@@ -115,33 +122,6 @@ impl Kernels {
     }
 }
 
-/// Rows that begin with one bit for each value.
-#[derive(Clone, Copy)]
-pub(crate) struct Signs<'a> {
-    pub(crate) rows: &'a [u8],
-    /// Bytes of a row.
-    pub(crate) stride: usize,
-}
-
-impl<'a> Signs<'a> {
-    #[inline]
-    pub(crate) fn row(self, row: u32) -> &'a [u8] {
-        &self.rows[row as usize * self.stride..(row as usize + 1) * self.stride]
-    }
-
-    /// The wanted row at `at`, after a later one was prefetched.
-    #[inline(always)]
-    fn next(self, wanted: &[u32], at: usize) -> &'a [u8] {
-        if let Some(&ahead) = wanted.get(at + SIGNS_AHEAD) {
-            let row = self.row(ahead);
-            prefetch(row, row.len());
-            // A row begins within a line, and ends in one more than its length says.
-            prefetch(&row[row.len() - 1..], 1);
-        }
-        self.row(wanted[at])
-    }
-}
-
 /// Prefetches `lines` cache lines from the start of `row`.
 #[inline]
 pub(crate) fn prefetch(row: &[u8], lines: usize) {
@@ -158,7 +138,7 @@ pub(crate) fn prefetch(row: &[u8], lines: usize) {
 const PORTABLE: Kernels = Kernels {
     bytes: portable::bytes,
     nibbles: portable::nibbles,
-    signs: portable::signs,
+    signs: signs::portable,
     mix: portable::mix,
     floats: portable::floats,
     halves: portable::halves,
@@ -167,7 +147,7 @@ const PORTABLE: Kernels = Kernels {
 const AVX2: Kernels = Kernels {
     bytes: x86::bytes_avx2,
     nibbles: x86::nibbles_avx2,
-    signs: x86::signs_avx2,
+    signs: signs::x86::compare_avx2,
     mix: x86::mix_avx2,
     floats: x86::floats_avx2,
     halves: x86::halves_avx2,
@@ -175,14 +155,13 @@ const AVX2: Kernels = Kernels {
 #[cfg(target_arch = "x86_64")]
 const AVX512: Kernels = Kernels { floats: x86::floats_avx512, halves: x86::halves_avx512, ..AVX2 };
 #[cfg(target_arch = "x86_64")]
-const VNNI: Kernels =
-    Kernels { bytes: x86::bytes_vnni, nibbles: x86::nibbles_vnni, signs: x86::signs_vnni, ..AVX512 };
+const VNNI: Kernels = Kernels { bytes: x86::bytes_vnni, nibbles: x86::nibbles_vnni, ..AVX512 };
+#[cfg(target_arch = "x86_64")]
+const BITALG: Kernels = Kernels { signs: signs::x86::compare_bitalg, ..VNNI };
 
 /// For any processor: the compiler vectorises these loops where it can.
 mod portable {
     use std::slice::from_raw_parts;
-
-    use super::Signs;
 
     const LANES: usize = 16;
 
@@ -200,16 +179,6 @@ mod portable {
             i32::from(both & 15) * i32::from(low) + i32::from(both >> 4) * i32::from(high)
         });
         products.sum()
-    }
-
-    pub(super) unsafe fn signs(rows: Signs, wanted: &[u32], bytes: &[i8], sums: &mut Vec<i32>) {
-        let of_byte = |bits: u8, bytes: &[i8]| -> i32 {
-            bytes.iter().enumerate().map(|(at, &byte)| i32::from(byte) * i32::from(bits >> at & 1)).sum()
-        };
-        sums.extend((0..wanted.len()).map(|at| -> i32 {
-            let row = rows.next(wanted, at).iter().zip(bytes.chunks_exact(8));
-            row.map(|(&bits, bytes)| of_byte(bits, bytes)).sum()
-        }));
     }
 
     /// The compiler vectorises it for the caller's instructions; no way of adding gives other bits.
@@ -243,8 +212,6 @@ mod portable {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;
-
-    use super::Signs;
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
     pub(super) unsafe fn bytes_vnni(left: *const u8, right: *const i8, length: usize) -> i32 {
@@ -300,69 +267,6 @@ mod x86 {
         _mm512_reduce_add_epi32(_mm512_add_epi32(pairs.0, pairs.1))
     }
 
-    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    pub(super) unsafe fn signs_vnni(rows: Signs, wanted: &[u32], bytes: &[i8], sums: &mut Vec<i32>) {
-        // A loop: what iterators call is not compiled for these instructions.
-        for at in 0..wanted.len() {
-            let row = rows.next(wanted, at);
-            // SAFETY: the caller guarantees that rows are long enough.
-            sums.push(unsafe { sum_vnni(row.as_ptr(), bytes.as_ptr(), bytes.len()) });
-        }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    unsafe fn sum_vnni(bits: *const u8, bytes: *const i8, length: usize) -> i32 {
-        let ones = _mm512_set1_epi8(1);
-        // SAFETY: the callers below keep `from` 64 below the length; there is one bit for each byte.
-        let add = |sum, from: usize| unsafe {
-            let set = bits.add(from / 8).cast::<u64>().read_unaligned();
-            let bytes = _mm512_loadu_si512(bytes.add(from).cast());
-            _mm512_dpbusd_epi32(sum, _mm512_maskz_mov_epi8(set, ones), bytes)
-        };
-        let (mut even, mut odd) = (_mm512_setzero_si512(), _mm512_setzero_si512());
-        let mut from = 0;
-        while from + 128 <= length {
-            (even, odd) = (add(even, from), add(odd, from + 64));
-            from += 128;
-        }
-        if from < length {
-            even = add(even, from);
-        }
-        _mm512_reduce_add_epi32(_mm512_add_epi32(even, odd))
-    }
-
-    #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn signs_avx2(rows: Signs, wanted: &[u32], bytes: &[i8], sums: &mut Vec<i32>) {
-        // A loop: what iterators call is not compiled for these instructions.
-        for at in 0..wanted.len() {
-            let row = rows.next(wanted, at);
-            // SAFETY: the caller guarantees that rows are long enough.
-            sums.push(unsafe { sum_avx2(row.as_ptr(), bytes.as_ptr(), bytes.len()) });
-        }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    unsafe fn sum_avx2(bits: *const u8, bytes: *const i8, length: usize) -> i32 {
-        // Each of four bytes eight times, and in each of the eight another bit.
-        let spread = _mm256_setr_epi8(
-            0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3,
-        );
-        let one_of_eight = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);
-        let (ones, pairs) = (_mm256_set1_epi8(1), _mm256_set1_epi16(1));
-        let mut sum = _mm256_setzero_si256();
-        for from in (0..length).step_by(32) {
-            // SAFETY: the length is a multiple of 32, and there is one bit for each byte.
-            let four = unsafe { bits.add(from / 8).cast::<i32>().read_unaligned() };
-            let bytes = unsafe { _mm256_loadu_si256(bytes.add(from).cast()) };
-            let bits = _mm256_and_si256(_mm256_shuffle_epi8(_mm256_set1_epi32(four), spread), one_of_eight);
-            let set = _mm256_and_si256(_mm256_cmpeq_epi8(bits, one_of_eight), ones);
-            sum = _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(set, bytes), pairs));
-        }
-        total(sum)
-    }
-
     /// Four products of a 4-bit number and a byte fit into 16 bits.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn nibbles_avx2(left: *const u8, right: *const i8, length: usize) -> i32 {
@@ -387,7 +291,7 @@ mod x86 {
     }
 
     #[target_feature(enable = "avx2")]
-    fn total(sum: __m256i) -> i32 {
+    pub(super) fn total(sum: __m256i) -> i32 {
         let sum = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum));
         let sum = _mm_add_epi32(sum, _mm_shuffle_epi32::<0b01_00_11_10>(sum));
         _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32::<0b10_11_00_01>(sum)))
@@ -504,21 +408,11 @@ mod tests {
         let twice: Vec<i8> = (0..2 * length).map(|at| byte(at, 5)).collect();
         let half = |at: usize| i32::from(if at < length { left[at] & 15 } else { left[at - length] >> 4 });
         let of_nibbles: i32 = (0..2 * length).map(|at| half(at) * i32::from(twice[at])).sum();
-        // Two rows, each with three bytes behind its bits.
-        let stride = length / 8 + 3;
-        let rows: Vec<u8> = (0..2 * stride).map(|at| byte(at, 6) as u8).collect();
-        let sum_of = |row: usize| -> i32 {
-            let is_set = |at: &usize| rows[row * stride + at / 8] >> (at % 8) & 1 == 1;
-            (0..length).filter(is_set).map(|at| i32::from(right[at])).sum()
-        };
         let mut mixed = vec![0.0; length];
         PORTABLE.mix(&float_left, &mut mixed);
         for (name, kernels) in Kernels::all() {
             assert_eq!(kernels.bytes(&left, &right), expected, "{name}, {length} bytes");
             assert_eq!(kernels.nibbles(&left, &twice), of_nibbles, "{name}, {length} pairs of nibbles");
-            let mut sums = Vec::new();
-            kernels.signs(Signs { rows: &rows, stride }, &[1, 0], &right, &mut sums);
-            assert_eq!(sums, [sum_of(1), sum_of(0)], "{name}, {length} bits");
             let mut got = vec![0.0; length];
             kernels.mix(&float_left, &mut got);
             assert_eq!(got, mixed, "{name}, {length} floats");
@@ -541,9 +435,6 @@ mod tests {
         for (name, kernels) in Kernels::all() {
             assert_eq!(kernels.bytes(&[255; 4_096], &[-128; 4_096]), -255 * 128 * 4_096, "{name}");
             assert_eq!(kernels.nibbles(&[255; 4_096], &[-128; 8_192]), -15 * 128 * 8_192, "{name}");
-            let (all, mut sums) = (Signs { rows: &[255; 4_096], stride: 4_096 }, Vec::new());
-            kernels.signs(all, &[0], &[-128; 32_768], &mut sums);
-            assert_eq!(sums, [-128 * 32_768], "{name}");
         }
     }
 }
