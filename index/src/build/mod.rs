@@ -3,7 +3,9 @@
 //! that searches will compare.
 //!
 //! Rows come ordered by layer, the highest layer first. The nodes of a layer are then `0..count`, and links need no
-//! table of offsets.
+//! table of offsets. In the end every node can be reached (`reached`).
+
+mod reached;
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -91,6 +93,7 @@ pub(crate) fn link(
         work();
     });
     report(count);
+    build.reach_all(&mut scratch);
     build.finish()
 }
 
