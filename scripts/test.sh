@@ -14,7 +14,9 @@ cargo build --workspace --all-targets </dev/null
 REPRISE_BIN=$(scripts/target-dir.sh)/debug/reprise
 REPRISE_TEST_ENGINES=${REPRISE_TEST_ENGINES:-$(scripts/target-dir.sh)/engines}
 REPRISE_TEST_CONTRACT=${REPRISE_TEST_CONTRACT:-$(scripts/target-dir.sh)/contract}
-export REPRISE_BIN REPRISE_TEST_ENGINES REPRISE_TEST_CONTRACT
+# One thread more than cores: a fifth of the time, tests wait for disks and other processes.
+RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(getconf _NPROCESSORS_ONLN) + 1))}
+export REPRISE_BIN REPRISE_TEST_ENGINES REPRISE_TEST_CONTRACT RUST_TEST_THREADS
 
 status=0
 cargo test --workspace --no-fail-fast -- --show-output </dev/null 2>&1 | tee "$output" || status=$?

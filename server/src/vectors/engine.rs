@@ -132,7 +132,21 @@ pub struct Hit {
 impl Hit {
     /// Sorts hits by score, descending; equal scores by key, ascending.
     pub fn sort(hits: &mut [Hit]) {
-        hits.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.key.cmp(&other.key)));
+        hits.sort_by(Hit::by_rank);
+    }
+
+    /// Keeps the best `k` hits, sorted.
+    pub fn keep_best(hits: &mut Vec<Hit>, k: usize) {
+        if k < hits.len() {
+            // Of ten thousand hits all but ten need no order.
+            hits.select_nth_unstable_by(k, Hit::by_rank);
+            hits.truncate(k);
+        }
+        Hit::sort(hits);
+    }
+
+    fn by_rank(one: &Hit, other: &Hit) -> std::cmp::Ordering {
+        other.score.total_cmp(&one.score).then(one.key.cmp(&other.key))
     }
 }
 

@@ -152,8 +152,7 @@ impl Points {
                 may.then(|| Hit { key: point.key, score: query.dot(&point.unit) })
             })
             .collect();
-        Hit::sort(&mut hits);
-        hits.truncate(k);
+        Hit::keep_best(&mut hits, k);
         Some(hits)
     }
 
@@ -168,8 +167,7 @@ impl Points {
                 both.iter().filter_map(|key| self.live.get_key_value(&key)).map(hit).collect()
             }
         };
-        Hit::sort(&mut hits);
-        hits.truncate(k);
+        Hit::keep_best(&mut hits, k);
         hits
     }
 

@@ -247,8 +247,7 @@ impl VectorIndex for Builtin {
                 let keys: Vec<SpanKey> = found.unreadable.into_iter().map(SpanKey::new).collect();
                 let stored = self.stored(at, &keys).await?;
                 hits.hits.extend(stored.iter().map(|it| Hit { key: it.span, score: query.dot(&it.unit) }));
-                Hit::sort(&mut hits.hits);
-                hits.hits.truncate(k);
+                Hit::keep_best(&mut hits.hits, k);
                 hits.exact |= ask.exact;
             }
             all.push(hits);

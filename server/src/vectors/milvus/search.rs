@@ -108,8 +108,7 @@ impl Search<'_> {
         let hits = |query: usize| {
             let hit = |scored: &Scored| Hit { key: scored.key, score: scored.cosines[query] };
             let mut hits: Vec<Hit> = scored.iter().map(hit).collect();
-            Hit::sort(&mut hits);
-            hits.truncate(self.k);
+            Hit::keep_best(&mut hits, self.k);
             Hits { hits, complete, exact: true }
         };
         Ok((0..queries.len()).map(hits).collect())

@@ -159,9 +159,8 @@ fn walk_settings(wanted: usize) -> String {
 
 /// The best `k` of more hits than that, if there are more.
 fn first(mut hits: Vec<Hit>, k: usize, exact: bool) -> Hits {
-    Hit::sort(&mut hits);
     let complete = exact && hits.len() <= k;
-    hits.truncate(k);
+    Hit::keep_best(&mut hits, k);
     Hits { hits, complete, exact }
 }
 
