@@ -88,12 +88,18 @@ impl Build<'_> {
         near.iter().map(|found| found.node).collect()
     }
 
-    /// Links a node from the first of `near` that has room for a link or for a better one.
+    /// Links a node from the first of `near` that has room for a link or for a better one, or that links to it already.
     fn lead_to(&self, node: u32, near: impl IntoIterator<Item = u32>) {
-        let near = near.into_iter().map(|near| (near, self.with_room(near)));
-        if let Some((near, mut links)) = near.into_iter().find(|(_, links)| links.len() < BOTTOM_LINKS) {
-            links.push(node);
-            self.write(0, near, &links);
+        for near in near {
+            let mut links = self.with_room(near);
+            if links.contains(&node) {
+                return;
+            }
+            if links.len() < BOTTOM_LINKS {
+                links.push(node);
+                self.write(0, near, &links);
+                return;
+            }
         }
     }
 
@@ -147,7 +153,17 @@ mod tests {
         let reached = Reached::new(&build);
         for (node, near) in (0..).zip(&near) {
             assert!(reached.has(node), "{node}");
-            assert!(near.first().is_none_or(|&from| build.is_led_to(node, from)), "{node} from {near:?}");
+            let is_led_to = |&from: &u32| build.is_led_to(node, from);
+            let has_no_room = |&from: &u32| build.with_room(from).len() == BOTTOM_LINKS;
+            let is_found = match near.first() {
+                Some(nearest) if has_no_room(nearest) => near.iter().any(is_led_to),
+                nearest => nearest.is_none_or(is_led_to),
+            };
+            assert!(is_found, "{node} from {near:?}");
+            let mut links = Vec::new();
+            build.neighbours(0, node, &mut links, |_| true);
+            links.sort_unstable();
+            assert!(links.is_sorted_by(|one, other| one < other), "{node} links twice: {links:?}");
         }
         assert!(twins.iter().all(|&(_, twin)| build.nearest_links(twin, &mut scratch).is_empty()));
     }
@@ -165,6 +181,17 @@ mod tests {
             |node| if node % 3 == 1 { Vec::new() } else { vec![node as u32 / 2] },
             &[(0, 91), (0, 97)],
         );
+    }
+
+    #[test]
+    fn a_node_is_linked_once_where_the_nearest_has_no_room() {
+        let links = |node: usize| match node {
+            0 => vec![1, 2],
+            1 => (10..10 + BOTTOM_LINKS as u32).collect(),
+            2 => vec![0],
+            _ => Vec::new(),
+        };
+        check(100, links, &[]);
     }
 
     #[test]

@@ -11,8 +11,8 @@ use crate::kernels::signs::{Levels, Rows};
 const NUMBERS: usize = Rows::NUMBERS;
 /// The distance of 15 levels that loses least of a query's normal values, in standard deviations.
 const STEP: f32 = 0.354;
-/// The standard error of a sign as a code of a value, as a share of the vector's root mean square, for normal values: the
-/// square root of `pi / 2 - 1`, and of the error of the query's levels, 0.113.
+/// The standard error of a sign as a code of a value, as a share of the vector's root mean square, for normal values. Its
+/// square is the sum of the sign's, `pi / 2 - 1`, and of that of the query's levels, 0.0129.
 const ROUNDING: f32 = 0.764;
 
 /// The one-bit codes of a segment's rows.

@@ -95,7 +95,7 @@ pub(super) unsafe fn portable(rows: Rows, wanted: &[u32], query: &Levels, scores
     compare(rows, wanted, query, scores);
 }
 
-/// Compiled for the caller's instructions: a loop, because what iterators call is not.
+/// Appends the score of each wanted row. Compiled for the caller's instructions, so it is a loop: what iterators call is not.
 #[inline(always)]
 fn compare(rows: Rows, wanted: &[u32], query: &Levels, scores: &mut Vec<f32>) {
     for at in 0..wanted.len() {

@@ -4,13 +4,13 @@ use crate::SpanKey;
 
 /// Finds rising keys, one after the other.
 ///
-/// A key's position is guessed from that of the key before it, as if all keys were evenly spread. Where they are dense,
-/// the guess is right. Where they are not, the search goes on from it in growing steps.
+/// A key's position is guessed from that of a key before it, as if all keys were evenly spread. Where they are dense, the
+/// guess is right. Where they are not, the search goes on from it in growing steps, and the next guess begins where it ends.
 pub(super) struct Finder<'a> {
     sorted: &'a [SpanKey],
     /// Positions a key, as a fraction of 2^32.
     density: u64,
-    /// The first place whose key is at least the one that was searched before; `None` behind the last one.
+    /// The place from which positions are guessed; all keys before it were passed. `None` behind the last key.
     place: Option<Place>,
 }
 
@@ -37,7 +37,7 @@ impl Finder<'_> {
         let guess =
             from.at + usize::try_from(ahead).unwrap_or(usize::MAX).min(self.sorted.len() - 1 - from.at);
         if self.sorted[guess] == key {
-            // The place stays: so the next guess need not wait for this one.
+            // The place stays, so that the next guess need not wait for this one.
             return Some(guess);
         }
         let at = self.first_from(key, from.at, guess);
