@@ -41,7 +41,10 @@ impl Kernels {
             let has_avx512 =
                 has_avx2 && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
             let has_vnni = has_avx512 && is_x86_feature_detected!("avx512vnni");
-            if has_vnni && is_x86_feature_detected!("avx512vl") && is_x86_feature_detected!("avx512bitalg") {
+            let counts_bits = is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512bitalg")
+                && is_x86_feature_detected!("avx512vpopcntdq");
+            if has_vnni && counts_bits {
                 all.push(("avx512bitalg", BITALG));
             }
             if has_vnni {

@@ -15,21 +15,31 @@ type Planes = [[u64; PLANE / 8]; PLANES];
 /// Appends the score of each wanted row.
 pub(super) type Kernel = unsafe fn(Rows, &[u32], &Levels, &mut Vec<f32>);
 
-/// Rows of one bit for each value, a factor, and a term. The lowest bit of each byte belongs to the first of eight values.
+/// Rows of one bit for each value and, at their end, a factor and a term as [`Numbers`]. The lowest bit of each byte belongs
+/// to the first of eight values.
 #[derive(Clone, Copy)]
 pub(crate) struct Rows<'a> {
-    pub(crate) rows: &'a [u8],
-    /// Bytes of a row.
-    pub(crate) stride: usize,
+    rows: &'a [u8],
+    /// Values of a row, a multiple of eight.
+    values: usize,
+    /// Bytes of a row, a multiple of eight.
+    stride: usize,
 }
 
 impl<'a> Rows<'a> {
-    /// Bytes of a row's numbers behind its bits: the factor and the term.
-    pub(crate) const NUMBERS: usize = 8;
+    /// Rows of this many values, a multiple of eight.
+    pub(crate) fn new(rows: &'a [u8], values: usize) -> Rows<'a> {
+        Rows { rows, values, stride: Rows::stride(values) }
+    }
+
+    /// Bytes of a row of this many values.
+    pub(crate) const fn stride(values: usize) -> usize {
+        (values / 8 + Numbers::BYTES).next_multiple_of(8)
+    }
 
     /// Bytes of a row's bits.
     pub(super) fn bits(self) -> usize {
-        self.stride - Rows::NUMBERS
+        self.values / 8
     }
 
     #[inline(always)]
@@ -47,6 +57,32 @@ impl<'a> Rows<'a> {
             prefetch(&row[row.len() - 1..], 1);
         }
         self.row(wanted[at])
+    }
+}
+
+/// What the product with a row's signs is multiplied by, and what is added then. Both are stored as bfloat16: their errors
+/// are small beside those of signs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Numbers {
+    pub(crate) factor: f32,
+    pub(crate) term: f32,
+}
+
+impl Numbers {
+    pub(crate) const BYTES: usize = 4;
+
+    /// Writes them to the end of a row.
+    pub(crate) fn write(self, row: &mut [u8]) {
+        let bits = |value| u32::from(half::bf16::from_f32(value).to_bits());
+        let at = row.len() - Numbers::BYTES;
+        row[at..].copy_from_slice(&(bits(self.factor) << 16 | bits(self.term)).to_le_bytes());
+    }
+
+    /// Those at the end of a row.
+    #[inline(always)]
+    fn of(row: &[u8]) -> Numbers {
+        let both = u32::from_le_bytes(row[row.len() - Numbers::BYTES..].as_chunks().0[0]);
+        Numbers { factor: f32::from_bits(both & 0xFFFF_0000), term: f32::from_bits(both << 16) }
     }
 }
 
@@ -71,8 +107,7 @@ impl Levels {
     /// The score of a row, given the sum of the query's values whose bits are set in it: the others count negative.
     #[inline(always)]
     fn score(&self, set: i32, row: &[u8]) -> f32 {
-        let (numbers, _) = row[row.len() - Rows::NUMBERS..].as_chunks();
-        let (factor, term) = (f32::from_le_bytes(numbers[0]), f32::from_le_bytes(numbers[1]));
+        let Numbers { factor, term } = Numbers::of(row);
         self.constant + term + self.scale * factor * (2 * set - self.sum) as f32
     }
 }
@@ -100,7 +135,8 @@ pub(super) unsafe fn portable(rows: Rows, wanted: &[u32], query: &Levels, scores
 fn compare(rows: Rows, wanted: &[u32], query: &Levels, scores: &mut Vec<f32>) {
     for at in 0..wanted.len() {
         let row = rows.next(wanted, at);
-        let (words, _) = row[..rows.bits()].as_chunks::<8>();
+        // A row's numbers may be in the last word. The query has no bits there.
+        let (words, _) = row[..rows.bits().next_multiple_of(8)].as_chunks::<8>();
         let mut counts = [0; PLANES];
         for at in 0..words.len() {
             let (word, planes) = (u64::from_le_bytes(words[at]), &query.planes[at / 4]);
@@ -117,15 +153,98 @@ pub(super) mod x86 {
     use std::arch::x86_64::*;
 
     use super::super::x86::total;
-    use super::{Levels, PLANE, PLANES, Rows};
+    use super::{AHEAD, Levels, PLANE, PLANES, Rows, prefetch};
 
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx512bitalg")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx512bitalg,avx512vpopcntdq")]
     pub(in crate::kernels) unsafe fn compare_bitalg(
         rows: Rows,
         wanted: &[u32],
         query: &Levels,
         scores: &mut Vec<f32>,
     ) {
+        let (eights, rest) =
+            if rows.stride == PLANE { wanted.as_chunks::<8>() } else { (&[] as &[_], wanted) };
+        compare_short(rows, eights, query, scores);
+        compare_any(rows, rest, query, scores);
+    }
+
+    /// Appends the scores of rows of [`PLANE`] bytes with their numbers, eight at a time.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq")]
+    fn compare_short(rows: Rows, wanted: &[[u32; 8]], query: &Levels, scores: &mut Vec<f32>) {
+        // A row of 32 bytes has one block of bits.
+        let Some(block) = query.planes.first() else { return };
+        let mut planes = [_mm512_setzero_si512(); PLANES];
+        for (plane, bits) in planes.iter_mut().zip(block) {
+            // SAFETY: a plane has 32 bytes.
+            *plane = _mm512_broadcast_i64x4(unsafe { _mm256_loadu_si256(bits.as_ptr().cast()) });
+        }
+        for at in 0..wanted.len() {
+            if let Some(ahead) = wanted.get(at + AHEAD / 8) {
+                for &row in ahead {
+                    prefetch(rows.row(row), 1);
+                }
+            }
+            let now = &wanted[at];
+            // Ordered so that the sums come in the order of the rows.
+            let pairs = [[0, 2], [1, 3], [4, 6], [5, 7]];
+            let (mut both, mut sums) = ([_mm512_setzero_si512(); 4], [_mm512_setzero_si512(); 4]);
+            for pair in 0..4 {
+                let [low, high] = pairs[pair];
+                let (low, high) = (rows.row(now[low]).as_ptr(), rows.row(now[high]).as_ptr());
+                // SAFETY: both rows have 32 bytes.
+                let (low, high) =
+                    unsafe { (_mm256_loadu_si256(low.cast()), _mm256_loadu_si256(high.cast())) };
+                both[pair] = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
+                sums[pair] = counted(both[pair], planes);
+            }
+            scores.extend_from_slice(&scored(both, sums, query));
+        }
+    }
+
+    /// For each 64 bits the sum of the query's values whose bits are set.
+    #[target_feature(enable = "avx512f,avx512vpopcntdq")]
+    fn counted(bits: __m512i, planes: [__m512i; PLANES]) -> __m512i {
+        let mut counts = [bits; PLANES];
+        for plane in 0..PLANES {
+            counts[plane] = _mm512_popcnt_epi64(_mm512_and_si512(bits, planes[plane]));
+        }
+        let ones = _mm512_add_epi64(counts[0], _mm512_slli_epi64::<1>(counts[1]));
+        let fours = _mm512_sub_epi64(counts[2], _mm512_slli_epi64::<1>(counts[3]));
+        _mm512_add_epi64(ones, _mm512_slli_epi64::<2>(fours))
+    }
+
+    /// The scores of eight rows, two in each of `rows`, whose numbers are their last 32 bits; `sums` are those of their words.
+    #[target_feature(enable = "avx512f,avx512vl")]
+    fn scored(rows: [__m512i; 4], sums: [__m512i; 4], query: &Levels) -> [f32; 8] {
+        let halves = (neighbours(sums[0], sums[1]), neighbours(sums[2], sums[3]));
+        let even = _mm512_shuffle_i64x2::<0b10_00_10_00>(halves.0, halves.1);
+        let odd = _mm512_shuffle_i64x2::<0b11_01_11_01>(halves.0, halves.1);
+        let set = _mm512_cvtepi64_epi32(_mm512_add_epi64(even, odd));
+        let product = _mm256_sub_epi32(_mm256_slli_epi32::<1>(set), _mm256_set1_epi32(query.sum));
+        let last = _mm512_setr_epi32(7, 23, 15, 31, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+        let first = _mm512_castsi512_si128(_mm512_permutex2var_epi32(rows[0], last, rows[1]));
+        let second = _mm512_castsi512_si128(_mm512_permutex2var_epi32(rows[2], last, rows[3]));
+        let numbers = _mm256_set_m128i(second, first);
+        let factor = _mm256_castsi256_ps(_mm256_and_si256(numbers, _mm256_set1_epi32(!0xFFFF)));
+        let term = _mm256_castsi256_ps(_mm256_slli_epi32::<16>(numbers));
+        let scale = _mm256_mul_ps(_mm256_set1_ps(query.scale), factor);
+        let constant = _mm256_add_ps(_mm256_set1_ps(query.constant), term);
+        let eight = _mm256_add_ps(constant, _mm256_mul_ps(scale, _mm256_cvtepi32_ps(product)));
+        let mut scores = [0.0; 8];
+        // SAFETY: there are eight scores.
+        unsafe { _mm256_storeu_ps(scores.as_mut_ptr(), eight) };
+        scores
+    }
+
+    /// The sums of neighbours of 64 bits, those of `left` and `right` in turns.
+    #[target_feature(enable = "avx512f")]
+    fn neighbours(left: __m512i, right: __m512i) -> __m512i {
+        _mm512_add_epi64(_mm512_unpacklo_epi64(left, right), _mm512_unpackhi_epi64(left, right))
+    }
+
+    /// Appends the scores of rows of any length, one at a time.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx512bitalg")]
+    fn compare_any(rows: Rows, wanted: &[u32], query: &Levels, scores: &mut Vec<f32>) {
         let (blocks, rest) = (rows.bits() / PLANE, rows.bits() % PLANE);
         let weights = [_mm256_set1_epi8(1), _mm256_set1_epi8(2), _mm256_set1_epi8(4), _mm256_set1_epi8(-8)];
         // Loops: what iterators call is not compiled for these instructions.
@@ -165,31 +284,37 @@ mod tests {
     use super::super::Kernels;
     use super::*;
 
-    /// Compares two rows of `length` values, with factors 1 and 2 and terms 3 and 4 behind their bits, in turned order.
+    const COUNT: usize = 19;
+
+    /// Compares rows of `length` values, with factors from 1 and terms from 2 on, in turned order.
     #[track_caller]
     fn check(length: usize) {
         let values: Vec<i8> = (0..length).map(|at| (at * 7_919 % 15) as i8 - 7).collect();
-        let stride = length / 8 + Rows::NUMBERS;
-        let mut rows: Vec<u8> = (0..2 * stride).map(|at| (at * 7_919 % 251) as u8).collect();
-        for (row, factor) in rows.chunks_exact_mut(stride).zip([1.0_f32, 2.0]) {
-            row[length / 8..][..4].copy_from_slice(&factor.to_le_bytes());
-            row[length / 8 + 4..].copy_from_slice(&(factor + 2.0).to_le_bytes());
+        let stride = Rows::stride(length);
+        let mut rows: Vec<u8> = (0..COUNT * stride).map(|at| (at * 7_919 % 251) as u8).collect();
+        for (row, factor) in rows.chunks_exact_mut(stride).zip((1_u8..).map(f32::from)) {
+            Numbers { factor, term: factor + 1.0 }.write(row);
         }
         let product = |row: usize| -> i32 {
             let sign = |at: usize| i32::from(rows[row * stride + at / 8] >> (at % 8) & 1) * 2 - 1;
             values.iter().enumerate().map(|(at, &value)| sign(at) * i32::from(value)).sum()
         };
-        let expected = [2.0 * 0.5 * product(1) as f32 + 5.0, 0.5 * product(0) as f32 + 4.0];
+        let wanted: Vec<u32> = (0..COUNT as u32).rev().collect();
+        let score = |&row: &u32| {
+            let factor = row as f32 + 1.0;
+            0.5 * factor * product(row as usize) as f32 + factor + 2.0
+        };
+        let expected: Vec<f32> = wanted.iter().map(score).collect();
         let query = Levels::new(&values, 0.5, 1.0);
         for (name, kernels) in Kernels::all() {
             let mut scores = Vec::new();
-            kernels.signs(Rows { rows: &rows, stride }, &[1, 0], &query, &mut scores);
+            kernels.signs(Rows::new(&rows, length), &wanted, &query, &mut scores);
             assert_eq!(scores, expected, "{name}, {length} values");
         }
     }
 
     #[test]
     fn every_kernel_gives_the_product_with_the_signs() {
-        [0, 64, 128, 192, 256, 320, 512, 768, 1_024, 32_768].into_iter().for_each(check);
+        [0, 8, 32, 64, 128, 192, 200, 224, 256, 288, 544, 768, 1_024, 32_768].into_iter().for_each(check);
     }
 }

@@ -18,7 +18,7 @@ use crate::disk;
 use crate::memory::Pages;
 
 /// The file's first bytes; the last byte is the format number.
-const MAGIC: [u8; 8] = *b"reprise\x03";
+const MAGIC: [u8; 8] = *b"reprise\x04";
 /// The extension of an unfinished file.
 pub(crate) const PARTIAL: &str = "partial";
 /// The most rows: limits the memory that a damaged header can claim.

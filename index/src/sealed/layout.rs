@@ -74,9 +74,9 @@ impl Layout {
         self.after(&links_end, codes::bytes(self.codes, self.dimension, self.rows))
     }
 
-    /// The signs of each row, for codes that have them.
+    /// The heads of all rows' signs, then their tails, for codes that have them.
     pub(super) fn signs(&self) -> Range<usize> {
-        self.after(&self.codes(), self.rows * signs::stride(self.codes, self.dimension))
+        self.after(&self.codes(), self.rows * signs::Strides::of(self.codes, self.dimension).both())
     }
 
     /// Bytes of the core, rounded up to a whole page.

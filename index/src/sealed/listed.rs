@@ -1,6 +1,6 @@
-//! Search among listed rows: by their signs, the likely ones by their codes, the best ones by their vectors.
+//! Search among listed rows: by the heads of their signs, the likely ones by all signs, of these the likely ones by their
+//! codes, the best ones by their vectors.
 
-use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use roaring::RoaringTreemap;
@@ -8,22 +8,21 @@ use roaring::RoaringTreemap;
 use super::sorted_keys::Finder;
 use super::{ERRORS_LEAST, Errors, SURPLUS, Sealed};
 use crate::Hit;
-use crate::codes::Query;
 use crate::codes::signs::Signs;
 use crate::exact::Best;
 use crate::vector::cosine;
 use crate::walk::{self, Found, Goal, Rows};
 
-/// Rows with the best signs that are compared by their codes in any case, times `k`. Of them the `k`-th best says which
-/// of the others are likely.
+/// Rows with the best scores of a step that the next step compares in any case, times `k`. Of them the `k`-th best says
+/// which of the others are likely.
 const FIRST: usize = 4;
 /// Signs are looked at where the first rows are at most one of this many.
 const FIRST_SHARE: usize = 4;
 /// Groups of rows, times the number of rows that are looked for.
 const GROUPS: usize = 4;
-/// Expected errors of signs and codes by which a row's signs must say less than the `k`-th best row's codes, so that it is
-/// left out.
-const ERRORS_APART: f32 = 2.5;
+/// Expected errors of both steps by which a step must say less of a row than the next one of the `k`-th best row, so that
+/// it is left out.
+const ERRORS_APART: f32 = 3.0;
 /// Keys that are taken out of a filter at once.
 const KEYS_AT_ONCE: usize = 256;
 
@@ -71,31 +70,22 @@ impl Sealed {
 
     /// The rows that may be among the best `k`, given their signs; `None` where signs would save nothing.
     fn likely(&self, goal: Goal, listed: &[u32], k: usize) -> Option<Vec<u32>> {
-        let first = k.saturating_mul(FIRST);
-        if k == 0 || first > listed.len() / FIRST_SHARE {
+        if k == 0 || k.saturating_mul(FIRST) > listed.len() / FIRST_SHARE {
             return None;
         }
         let signs = Signs::new(&self.coder, &self.core[self.layout.signs()])?;
-        let scores = signs.compare(goal.query, listed);
-        let best = best_of(listed, &scores, first);
-        let by_signs = best.iter().fold(f32::INFINITY, |least, found| least.min(found.score));
-        let by_codes = self.least_score(goal, &best, k)? - self.margin(&signs, goal.query);
-        let least = by_signs.min(by_codes);
-        let likely = listed.iter().zip(&scores).filter(|&(_, &score)| score >= least);
-        Some(likely.map(|(&row, _)| row).collect())
-    }
-
-    /// The `k`-th best score by codes; `None` of fewer rows.
-    fn least_score(&self, goal: Goal, rows: &[Found], k: usize) -> Option<f32> {
-        let (nodes, mut scored): (Vec<u32>, _) = (rows.iter().map(|found| found.node).collect(), Vec::new());
-        walk::compare(goal, &nodes, &mut scored);
-        let at = k.checked_sub(1).filter(|&at| at < scored.len())?;
-        Some(scored.select_nth_unstable_by_key(at, |&found| Reverse(found)).1.score)
-    }
-
-    /// How much lower the score by signs of a row may be than the `k`-th best by codes.
-    fn margin(&self, signs: &Signs, query: &Query) -> f32 {
-        ERRORS_APART * signs.error(query).hypot(self.coder.error(query))
+        let query = signs.query(goal.query);
+        let by_signs = |some: &Scored| signs.with_tails(&query, &some.rows, &some.scores);
+        let (of_heads, of_signs) = (signs.error_of_heads(goal.query), signs.error(goal.query));
+        let heads = Scored { rows: listed.to_vec(), scores: signs.heads(&query, listed) };
+        let likely = heads.likely(k, of_heads.hypot(of_signs), by_signs)?;
+        let whole = Scored { scores: by_signs(&likely), rows: likely.rows };
+        let likely = whole.likely(k, of_signs.hypot(self.coder.error(goal.query)), |some| {
+            let mut scored = Vec::with_capacity(some.rows.len());
+            walk::compare(goal, &some.rows, &mut scored);
+            scored.iter().map(|found| found.score).collect()
+        });
+        Some(likely?.rows)
     }
 
     /// Compares rows by their original vectors, those with the best codes first, until the next one is probably worse.
@@ -124,14 +114,49 @@ impl Sealed {
     }
 }
 
-/// At least `count` of the rows, with the best scores. Rows are dealt out to groups, and the `count`-th best of the groups'
-/// best scores is the least: so a processor compares many at once.
-fn best_of(rows: &[u32], scores: &[f32], count: usize) -> Vec<Found> {
-    let mut of_groups = vec![f32::NEG_INFINITY; GROUPS * count];
-    for scores in scores.chunks(GROUPS * count) {
-        of_groups.iter_mut().zip(scores).for_each(|(best, &score)| *best = best.max(score));
+/// The `k`-th best score; `None` of fewer.
+fn kth(mut scores: Vec<f32>, k: usize) -> Option<f32> {
+    let at = k.checked_sub(1).filter(|&at| at < scores.len())?;
+    Some(*scores.select_nth_unstable_by(at, |one, other| other.total_cmp(one)).1)
+}
+
+/// Rows and their scores.
+struct Scored {
+    rows: Vec<u32>,
+    scores: Vec<f32>,
+}
+
+impl Scored {
+    /// The rows that may be among the best `k` by the next step, whose scores and these differ by about `error`.
+    fn likely(&self, k: usize, error: f32, next: impl FnOnce(&Scored) -> Vec<f32>) -> Option<Scored> {
+        let best = self.best(k * FIRST);
+        let sure = kth(next(&best), k)? - ERRORS_APART * error;
+        let least_of_best = best.scores.into_iter().fold(f32::INFINITY, f32::min);
+        Some(self.at_least(sure.min(least_of_best)))
     }
-    let least = *of_groups.select_nth_unstable_by(count - 1, |one, other| other.total_cmp(one)).1;
-    let found = rows.iter().zip(scores).map(|(&node, &score)| Found { score, node });
-    found.filter(|found| found.score >= least).collect()
+
+    /// At least `count` of the rows, those with the best scores. Rows are dealt out to groups, and the `count`-th best of
+    /// the groups' best scores is the least: so a processor compares many at once.
+    fn best(&self, count: usize) -> Scored {
+        let mut of_groups = vec![f32::NEG_INFINITY; GROUPS * count];
+        for scores in self.scores.chunks(GROUPS * count) {
+            of_groups.iter_mut().zip(scores).for_each(|(best, &score)| *best = best.max(score));
+        }
+        let least = *of_groups.select_nth_unstable_by(count - 1, |one, other| other.total_cmp(one)).1;
+        self.at_least(least)
+    }
+
+    /// The rows with at least this score.
+    fn at_least(&self, least: f32) -> Scored {
+        let (mut rows, mut scores) = (vec![0; self.rows.len()], vec![0.0; self.rows.len()]);
+        let mut count = 0;
+        // No processor could guess which rows are taken; so there is no branch on it.
+        for (&row, &score) in self.rows.iter().zip(&self.scores) {
+            (rows[count], scores[count]) = (row, score);
+            count += usize::from(score >= least);
+        }
+        rows.truncate(count);
+        scores.truncate(count);
+        Scored { rows, scores }
+    }
 }

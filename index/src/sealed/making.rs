@@ -149,12 +149,14 @@ impl<S: Source> Linked<'_, S> {
     fn encode_into(&self, core: &mut [u8], pass_on: PassOn) -> Result<(), SegmentError> {
         let Layout { codes, dimension, rows, .. } = self.layout;
         let (before_signs, signs) = core.split_at_mut(self.layout.signs().start);
+        let of_signs = signs::Strides::of(codes, dimension);
+        let (heads, tails) = signs.split_at_mut(rows * of_signs.head);
         let (stride, apart) = (self.coder.stride(), self.coder.apart());
         let (codes_of_rows, numbers) = before_signs[self.layout.codes()].split_at_mut(rows * stride);
-        let each_signs = signs::stride(codes, dimension);
         let mut codes_of_rows = Slots { bytes: codes_of_rows, each: stride };
         let mut numbers = Slots { bytes: numbers, each: apart };
-        let mut signs = Slots { bytes: signs, each: each_signs };
+        let mut heads = Slots { bytes: heads, each: of_signs.head };
+        let mut tails = Slots { bytes: tails, each: of_signs.tail };
         let mut copies = vec![0_f32; ROWS_AT_ONCE.min(rows) * dimension];
         for from in (0..rows).step_by(ROWS_AT_ONCE) {
             let now = ROWS_AT_ONCE.min(rows - from);
@@ -163,7 +165,8 @@ impl<S: Source> Linked<'_, S> {
                 vectors: Slots { bytes: memory::bytes_of_mut(copies), each: dimension * 4 },
                 codes: codes_of_rows.take(now),
                 numbers: numbers.take(now),
-                signs: signs.take(now),
+                heads: heads.take(now),
+                tails: tails.take(now),
             };
             self.encode_rows(from, now, piece)?;
             pass_on(memory::bytes_of(copies))?;
@@ -190,14 +193,16 @@ impl<S: Source> Linked<'_, S> {
         let count = into.vectors.bytes.len() / into.vectors.each;
         for row in from..from + count {
             let vector = self.source.vector(self.order[row] as usize).ok_or(SegmentError::Unreadable)?;
-            let Encoded { vectors, codes, numbers, signs } = into.take(1);
+            let Encoded { vectors, codes, numbers, heads, tails } = into.take(1);
             vectors.bytes.copy_from_slice(memory::bytes_of(vector));
             // A try that failed may have left something.
             codes.bytes.fill(0);
             self.coder.encode(vector, codes.bytes, numbers.bytes);
-            if signs.each > 0 {
-                signs.bytes.fill(0);
-                signs::encode(&self.coder, vector, signs.bytes);
+            if heads.each > 0 {
+                heads.bytes.fill(0);
+                tails.bytes.fill(0);
+                let row = signs::Row { head: heads.bytes, tail: tails.bytes };
+                signs::encode(&self.coder, vector, row);
             }
         }
         Ok(())
@@ -228,7 +233,9 @@ struct Encoded<'a> {
     vectors: Slots<'a>,
     codes: Slots<'a>,
     numbers: Slots<'a>,
-    signs: Slots<'a>,
+    /// The heads and tails of signs.
+    heads: Slots<'a>,
+    tails: Slots<'a>,
 }
 
 impl<'a> Encoded<'a> {
@@ -237,7 +244,8 @@ impl<'a> Encoded<'a> {
             vectors: self.vectors.take(count),
             codes: self.codes.take(count),
             numbers: self.numbers.take(count),
-            signs: self.signs.take(count),
+            heads: self.heads.take(count),
+            tails: self.tails.take(count),
         }
     }
 }
