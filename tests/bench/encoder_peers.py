@@ -5,8 +5,9 @@ published shapes, and compares their vectors.
     encoder_peers.py REPRISE [--models b32,b16,l14,text] [--batch 1,8,32] [--rounds 5] [--write]
 
 `make bench-encoders` runs all of it. The engines take turns within every round, so that a change of the machine's mood
-meets all of them; ratios are taken within a round, and medians over the rounds count. The tables go to stdout, and to
-BENCHMARKS.md where everything is measured or --write is given.
+meets all of them; ratios are taken within a round, and medians over the rounds count. Where others disturb the machine, the
+least time of each engine says more: it has a table of its own. The tables go to stdout, and to BENCHMARKS.md where everything is
+measured or --write is given.
 """
 
 import argparse

@@ -14,8 +14,8 @@ use crate::kernels::signs::{Levels, Numbers, Rows};
 const HEAD_VALUES: usize = 224;
 /// The distance of 15 levels that loses least of a query's normal values, in standard deviations.
 const STEP: f32 = 0.354;
-/// The variance of the product of a normal value's sign and factor with another value, and of what levels add to it, as
-/// a share of both values' mean squares: `pi / 2` and 0.0129.
+/// An estimate by `n` of a row's `N` values has the variance `VARIANCE * N / n - 1`, as a share of the mean squares of both
+/// vectors' values, where values are normal: `pi / 2` comes from the signs, the rest from the query's levels.
 const VARIANCE: f32 = std::f32::consts::FRAC_PI_2 + 0.0129;
 
 /// Values of a row's head and tail.
