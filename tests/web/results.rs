@@ -99,6 +99,46 @@ async fn what_is_not_wanted_is_searched_away_and_can_be_taken_back() {
     .await;
 }
 
+/// Keeps back the details of videos until `answerDetails` is called.
+const HOLD_DETAILS: &str = "{
+    const real = window.fetch;
+    const released = new Promise((resolve) => { window.answerDetails = resolve; });
+    window.fetch = async (path, how) => {
+        if (String(path).startsWith('/v1/videos/')) await released;
+        return real(path, how);
+    };
+}";
+
+#[tokio::test]
+async fn hits_are_compared_with_a_clip_whose_details_come_late() {
+    crate::visit(Setting::default(), async |page, folder| {
+        let Some((id, _)) = library::add_film(page, folder, &Recipe::plain("film.mp4"), &COLOURS).await
+        else {
+            return;
+        };
+        let clip = format!("/?clip={id}&start=0&end=1.5");
+        // The first results wait for details, which say what shape pictures have.
+        page.open(&clip).await;
+        page.until_results().await;
+        page.run_at_start(HOLD_DETAILS).await;
+        page.open(&clip).await;
+        page.until_results().await;
+        page.press(&['c', 'c']).await;
+        let loaded =
+            "performance.getEntriesByType('resource').some(({ name }) => name.endsWith('/compare.js'))";
+        page.until("the dialog's module is loaded", loaded).await;
+        page.run("answerDetails()", Value::Null).await;
+        page.until("a dialog", "document.querySelector('dialog[open]')").await;
+        page.until(
+            "the query's clip and the hit",
+            "document.querySelectorAll('#compare video').length === 2",
+        )
+        .await;
+        assert_eq!(page.count("dialog").await, 1, "the second key opens no second dialog");
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn hits_that_look_alike_are_a_pile_that_unfolds_in_place() {
     crate::visit(Setting::default(), async |page, folder| {

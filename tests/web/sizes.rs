@@ -92,10 +92,11 @@ const OBSERVE: &str = "window.shifts = [];
     shiftObserver.observe({ type: 'layout-shift', buffered: true });
     window.allShifts = () => { keep(shiftObserver.takeRecords()); return shifts; }";
 
-/// Gives the answers to requests under way in the reverse order of the requests, with frames between them.
+/// Gives the answers to requests under way in the reverse order of the requests, so late that what says that the page
+/// waits is drawn.
 const ANSWER_LAST_FIRST: &str = "{
     const real = window.fetch, open = new Set();
-    const frame = () => new Promise(requestAnimationFrame);
+    const aWhile = () => new Promise((resolve) => { setTimeout(resolve, 200); });
     let asked = 0;
     window.fetch = async (...request) => {
         const number = asked++;
@@ -103,8 +104,7 @@ const ANSWER_LAST_FIRST: &str = "{
         try {
             const answer = await real(...request);
             do {
-                await frame();
-                await frame();
+                await aWhile();
             } while ([...open].some((other) => other > number));
             return answer;
         } finally {

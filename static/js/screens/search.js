@@ -428,6 +428,9 @@ class SearchScreen {
     const item = spot?.item ?? view?.items[0];
     if (!view || !item) return false;
     const { openCompare } = await import('./search/compare.js');
+    // The hits may come before the details of what they are compared with.
+    if (!look) await this.panel.loaded;
+    if (!view.element.isConnected || document.querySelector('dialog[open]')) return false;
     openCompare({
       items: view.items, item, title: this.parameters.get('mod') ?? '', subject: look || !this.panel.asked ? null : this.panel.subject ?? null,
       onMove: (moved) => { this.heat(moved); }, onLike: (hit) => this.act('like', hit), onReel: (hit) => this.act('reel', hit),

@@ -79,15 +79,15 @@ export class Panel {
 
   /** Shows what an address asks with; the same is not loaded again. @param {URLSearchParams} parameters */
   show(parameters) {
-    this.loaded = this.load(parameters);
-  }
-
-  /** @param {URLSearchParams} parameters */
-  async load(parameters) {
     const query = queryParameters(parameters);
     for (const name of ['q', 'mod', 'sources', 'like', 'unlike']) query.delete(name);
     this.element.hidden = query.size === 0;
-    if (String(query) === this.asked) return this.step.setPaused(this.step.paused);
+    if (String(query) === this.asked) this.step.setPaused(this.step.paused);
+    else this.loaded = this.load(query);
+  }
+
+  /** @param {URLSearchParams} query the clip or picture alone, without words */
+  async load(query) {
     this.close();
     this.asked = String(query);
     // Its place is kept at once, so that the filters below do not move when the query or the first hit comes.
