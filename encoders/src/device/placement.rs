@@ -79,11 +79,7 @@ impl Placement {
     /// Whether kernels run the model in bf16 or int8. Patches and the attention of towers are then multiplied in bf16,
     /// but for Qwen-VL's attention.
     pub(crate) fn is_reduced(&self) -> bool {
-        self.processor.is_some_and(|processor| match self.precision {
-            Precision::Bf16 => true,
-            Precision::Int8 => processor.has_vnni(),
-            Precision::F32 | Precision::F16 => false,
-        })
+        self.processor.is_some() && matches!(self.precision, Precision::Bf16 | Precision::Int8)
     }
 
     pub(crate) fn device(&self) -> &Device {

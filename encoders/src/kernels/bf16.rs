@@ -336,8 +336,8 @@ impl<const ROWS: usize> Work for Widened<'_, ROWS> {
         let Factors { rows, panel, into, across, ahead } = self.0;
         // With narrow registers, one half of the panel after the other.
         for from in (0..PANEL).step_by(2 * L::COUNT) {
-            // SAFETY: as the caller promises; a line of the panel has `PANEL` words, and a row has two words for each
-            // line; a row of sums has `PANEL` values.
+            // SAFETY: as the caller promises; a line of the panel has `PANEL` words and begins a cache line, and a row has two
+            // words for each line; a row of sums has `PANEL` values.
             unsafe {
                 let mut sums = [[L::splat(0.0); 2]; ROWS];
                 for (at, line) in panel.chunks_exact(PANEL).enumerate() {

@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use super::Cores;
 use super::amx::{self, Registers};
 use super::blocking::{self, Ahead, Blocks, Piece};
+use super::bytes::{self, Factors, GROUP};
 use super::elementwise::{Moments, range_with_zero};
 use super::finish::{Finish, Sums, TilePosition};
 use super::float::TILE;
@@ -24,8 +25,6 @@ use super::walk::{Operands, Walk};
 /// Without AMX, the most rows of a block, and the most bytes that their copies should take: they stay in the L2 cache.
 const BLOCK: usize = 8 * TILE;
 const BLOCK_BYTES: usize = 480 * 1024;
-/// Byte products added by one instruction.
-const GROUP: usize = 4;
 
 /// Int8 weights of shape (depth, columns) in panels. A panel holds groups of [`GROUP`] rows; in a group, column follows
 /// column. Padding is zero.
@@ -133,11 +132,10 @@ thread_local! {
     });
 }
 
-/// Writes `input * panels` with the epilogue to `target`, as [`super::float::multiply`] does; for processors with AVX-512
-/// VNNI.
+/// Writes `input * panels` with the epilogue to `target`, as [`super::float::multiply`] does.
 ///
 /// # Panics
-/// If the shapes do not fit, a row has no values, or the processor lacks the instructions.
+/// If the shapes do not fit, or a row has no values.
 pub(super) fn multiply(
     cores: Cores,
     input: Input<'_>,
@@ -145,13 +143,13 @@ pub(super) fn multiply(
     target: Target,
     finish: Finish<'_>,
 ) {
-    let Cores { processor, threads } = cores;
-    assert!(processor.has_vnni() && panels.depth > 0);
+    let (processor, threads) = (bytes::processor_for_bytes(cores.processor), cores.threads);
+    assert!(panels.depth > 0);
     let rows = input.rows();
     assert_eq!((rows.columns, rows.rows, panels.columns), (panels.depth, target.rows, target.columns));
     let has_amx = processor.has_amx();
-    let product = Product { input, panels, target, finish, has_amx };
-    let across = amx::stride(panels.depth);
+    let across = amx::stride(panels.depth * bytes::bytes_of_a_value(processor));
+    let product = Product { input, panels, target, finish, across, has_amx };
     let blocks = match has_amx {
         true => amx::blocks(rows.rows, threads, across),
         false => Blocks { most: (BLOCK_BYTES / across).clamp(TILE, BLOCK), step: 1 },
@@ -163,7 +161,7 @@ pub(super) fn multiply(
             block.bytes.reserve(rows.next_multiple_of(amx::ROWS) * across);
             block.readings.resize(rows, Reading::default());
             block.row.resize(panels.depth, 0.0);
-            processor.run_wide(PartOf { product: &product, part, block });
+            processor.run(PartOf { product: &product, part, block });
         });
     };
     match threads {
@@ -177,6 +175,8 @@ struct Product<'a> {
     panels: &'a BytePanels,
     target: Target,
     finish: Finish<'a>,
+    /// Bytes from one quantised row to the next.
+    across: usize,
     has_amx: bool,
 }
 
@@ -192,11 +192,11 @@ impl Work for PartOf<'_> {
     #[inline(always)]
     unsafe fn run<L: Lanes>(self) {
         let PartOf { product, part, block } = self;
-        let across = amx::stride(product.panels.depth);
+        let across = product.across;
         let copies = (part.rows.0..part.rows.1).zip(block.bytes.values_mut().chunks_exact_mut(across));
-        // SAFETY: the processor has the instructions of `L`, as the caller promises, and VNNI, which `multiply`
-        // checked. The block has `across` bytes for each row of a tile; one byte per row of the panel is filled. The
-        // caller of `multiply` holds the target, and no other part has these rows and panels.
+        // SAFETY: the processor has the instructions of `L`, as the caller promises, and VNNI if `L` has 16 lanes, as
+        // `processor_for_bytes` says. The block has `across` bytes for each row of a tile; one value per row of the panel
+        // is filled. The caller of `multiply` holds the target, and no other part has these rows and panels.
         unsafe {
             for ((row, bytes), reading) in copies.zip(&mut block.readings) {
                 *reading = read::<L>(&product.input, row, &mut block.row, bytes);
@@ -217,18 +217,18 @@ impl Product<'_> {
     /// Multiplies the rows of a part, which the block holds.
     ///
     /// # Safety
-    /// The processor has the instructions of `L` and VNNI. Nothing else writes the part's results.
+    /// The processor has the instructions of `L`, and VNNI if it has 16 lanes. Nothing else writes the part's results.
     #[inline(always)]
     unsafe fn multiply<L: Lanes>(&self, part: Piece, block: &Block) {
-        let Product { panels, target, finish, .. } = self;
-        let (across, (first, last)) = (amx::stride(panels.depth), part.rows);
-        let tiles = blocking::even(last - first, (last - first).div_ceil(TILE));
+        let Product { panels, target, finish, across, .. } = *self;
+        let (first, last) = part.rows;
+        let tiles = blocking::even(last - first, (last - first).div_ceil(L::TILE));
         let mut sums = Tile::ZEROS;
         for panel in part.panels.0..part.panels.1 {
             let next = panels.after(panel, part);
             for (tile, (top, bottom)) in tiles.iter().enumerate() {
                 let place = TilePosition::whole(first + top, bottom - top, panel);
-                let epilogue = finish.of(*target, place);
+                let epilogue = finish.of(target, place);
                 epilogue.prefetch::<L>(epilogue.rows());
                 let factors = Factors {
                     rows: block.bytes.values()[top * across..].as_ptr(),
@@ -239,7 +239,7 @@ impl Product<'_> {
                 };
                 // SAFETY: as the caller promises.
                 unsafe {
-                    factors.multiply(place.rows);
+                    factors.multiply::<L>(place.rows);
                     let sums = panels.tile(&sums, &block.readings[*top..*bottom], panel);
                     epilogue.store::<L>(&sums, epilogue.rows());
                 }
@@ -305,7 +305,7 @@ unsafe fn read<L: Lanes>(input: &Input<'_>, row: usize, copy: &mut [f32], bytes:
         let (low, high) = range_with_zero::<L>(values);
         let scale = if high > low { (high - low) / 255.0 } else { 1.0 };
         let zero = (-low / scale).round();
-        x86::to_bytes(values, bytes, 1.0 / scale, zero);
+        bytes::quantise::<L>(values, bytes, 1.0 / scale, zero);
         let zero = zero as i32;
         Reading { scale, zero: zero | zero << 23 }
     }
@@ -334,134 +334,11 @@ impl Sums for TileOfBytes<'_> {
     }
 }
 
-/// A few quantised rows and the panel that multiplies them.
-struct Factors<'a> {
-    /// Rows with as many bytes as the panel has rows, padded to whole groups.
-    rows: *const u8,
-    /// Bytes from one row to the next.
-    stride: usize,
-    panel: &'a [i8],
-    into: &'a mut Tile,
-    ahead: Ahead<'a>,
-}
-
-/// On other architectures there is no [`super::Processor`], so nothing calls these.
-#[cfg(not(target_arch = "x86_64"))]
-mod x86 {
-    use super::Factors;
-
-    impl Factors<'_> {
-        pub(super) unsafe fn multiply(self, _: usize) {
-            unreachable!("there is no Processor here")
-        }
-    }
-
-    pub(super) unsafe fn to_bytes(_: &[f32], _: &mut [u8], _: f32, _: f32) {
-        unreachable!("there is no Processor here")
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use std::arch::x86_64::*;
-
-    use super::super::lanes::{Lanes, Sixteen};
-    use super::{Factors, GROUP, PANEL};
-
-    impl Factors<'_> {
-        /// Multiplies `count` rows, 1 to 14.
-        ///
-        /// # Safety
-        /// The processor has AVX-512 F and VNNI, and the rows exist.
-        #[inline(always)]
-        pub(super) unsafe fn multiply(self, count: usize) {
-            macro_rules! by_rows {
-                ($($count:literal)+) => {
-                    match count {
-                        // SAFETY: as the caller promises.
-                        $($count => unsafe { tile::<$count>(self) },)+
-                        _ => unreachable!("a tile has as many rows as registers allow"),
-                    }
-                };
-            }
-            by_rows!(1 2 3 4 5 6 7 8 9 10 11 12 13 14);
-        }
-    }
-
-    #[inline(never)]
-    #[target_feature(enable = "avx512f,avx512vnni")]
-    unsafe fn tile<const ROWS: usize>(factors: Factors<'_>) {
-        let Factors { rows, stride, panel, into, ahead } = factors;
-        // All loops over rows have a length that is known here: only then the sums stay in registers.
-        let mut sums = [[_mm512_setzero_si512(); 2]; ROWS];
-        // SAFETY: a line has 128 bytes; every row has as many groups of four as the panel has lines; a row of sums has
-        // 32 values.
-        unsafe {
-            for (at, line) in panel.chunks_exact(PANEL * GROUP).enumerate() {
-                ahead.fetch::<Sixteen>(at);
-                let left = _mm512_loadu_si512(line.as_ptr().cast());
-                let right = _mm512_loadu_si512(line.as_ptr().add(64).cast());
-                for (row, sums) in sums.iter_mut().enumerate() {
-                    let group = rows.add(row * stride + at * GROUP).cast::<i32>().read_unaligned();
-                    let group = _mm512_set1_epi32(group);
-                    sums[0] = _mm512_dpbusd_epi32(sums[0], group, left);
-                    sums[1] = _mm512_dpbusd_epi32(sums[1], group, right);
-                }
-            }
-            for (row, sums) in sums.into_iter().enumerate() {
-                let into = into.0[row].as_mut_ptr();
-                _mm512_storeu_si512(into.cast(), sums[0]);
-                _mm512_storeu_si512(into.add(16).cast(), sums[1]);
-            }
-        }
-    }
-
-    /// Quantises a row: `value * inverse + zero`, rounded, padded to a whole group.
-    ///
-    /// # Safety
-    /// The processor has AVX-512 F.
-    #[inline(always)]
-    pub(super) unsafe fn to_bytes(row: &[f32], bytes: &mut [u8], inverse: f32, zero: f32) {
-        assert!(row.len().next_multiple_of(GROUP) <= bytes.len());
-        let (whole, rest) = (row.len() / Sixteen::COUNT * Sixteen::COUNT, row.len() % Sixteen::COUNT);
-        bytes[whole..row.len().next_multiple_of(GROUP)].fill(0);
-        // SAFETY: as the caller promises; the assertion above checks the room.
-        unsafe {
-            let (inverse, zero) = (_mm512_set1_ps(inverse), _mm512_set1_ps(zero));
-            for at in (0..whole).step_by(Sixteen::COUNT) {
-                let values = _mm512_loadu_ps(row.as_ptr().add(at));
-                _mm_storeu_si128(bytes.as_mut_ptr().add(at).cast(), sixteen_bytes(values, inverse, zero));
-            }
-            if rest > 0 {
-                let some = (1 << rest) - 1;
-                let values = _mm512_maskz_loadu_ps(some, row.as_ptr().add(whole));
-                let mut last = [0_u8; 16];
-                _mm_storeu_si128(last.as_mut_ptr().cast(), sixteen_bytes(values, inverse, zero));
-                bytes[whole..row.len()].copy_from_slice(&last[..rest]);
-            }
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn sixteen_bytes(values: __m512, inverse: __m512, zero: __m512) -> __m128i {
-        // SAFETY: as the caller promises.
-        unsafe {
-            let whole = _mm512_cvtps_epi32(_mm512_fmadd_ps(values, inverse, zero));
-            _mm512_cvtusepi32_epi8(_mm512_max_epi32(whole, _mm512_setzero_si512()))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::Processor;
     use super::super::matrix::{Rows, filled};
     use super::*;
-
-    /// Every kernel that this machine can run.
-    fn processors() -> Vec<Processor> {
-        Processor::all().into_iter().filter(|processor| processor.has_vnni()).collect()
-    }
 
     fn product(cores: Cores, a: &[f32], panels: &BytePanels, finish: Finish<'_>) -> Vec<f32> {
         let rows = a.len() / panels.depth;
@@ -477,7 +354,7 @@ mod tests {
         let b: Vec<f32> = (0..depth * columns).map(|at| value(at, 2)).collect();
         let bias: Vec<f32> = (0..columns).map(|at| value(at, 3)).collect();
         let panels = BytePanels::new(&b, depth, columns);
-        for (processor, threads) in processors().into_iter().flat_map(|it| [(it, 1), (it, 2)]) {
+        for (processor, threads) in Processor::all().into_iter().flat_map(|it| [(it, 1), (it, 2)]) {
             let finish = Finish { bias: Some(&bias), ..Finish::default() };
             let got = product(Cores { processor, threads }, &a, &panels, finish);
             // A step of a row is (2 + shift) / 255, of a column 1 / 127; errors of half a step add up like noise.
@@ -513,7 +390,7 @@ mod tests {
         let largest = |column: usize| (0..8).map(|k| b[k * 3 + column].abs()).fold(0.0, f32::max);
         assert!((0..3).all(|column| largest(column) == 127.0), "the columns' steps are 1");
         let expected = [0, 1].map(|row| [0, 1, 2].map(|column| sum(row, column))).concat();
-        for processor in processors() {
+        for processor in Processor::all() {
             let got = product(Cores { processor, threads: 1 }, &a, &panels, Finish::default());
             assert_eq!(got, expected, "{processor:?}");
         }
@@ -527,7 +404,7 @@ mod tests {
         let b: Vec<f32> = (0..2 * depth).map(|at| if at % 2 == 0 { -127.0 } else { 127.0 }).collect();
         let panels = BytePanels::new(&b, depth, 2);
         let sum = 255.0 * 127.0 * depth as f32;
-        for processor in processors() {
+        for processor in Processor::all() {
             let got = product(Cores { processor, threads: 1 }, &a, &panels, Finish::default());
             assert_eq!(got, [sum, -sum], "{processor:?}");
         }
@@ -540,7 +417,7 @@ mod tests {
             let a: Vec<f32> = (0..rows * depth).map(|at| value(at, 1)).collect();
             let b: Vec<f32> = (0..depth * columns).map(|at| value(at, 2)).collect();
             let panels = BytePanels::new(&b, depth, columns);
-            let all = processors()
+            let all = Processor::all()
                 .into_iter()
                 .map(|processor| product(Cores { processor, threads: 1 }, &a, &panels, Finish::default()));
             let all: Vec<_> = all.collect();

@@ -76,7 +76,7 @@ pub(super) trait Lanes: Arithmetic {
     /// As [`Lanes::load_lower`], for the upper halves.
     ///
     /// # Safety
-    /// As [`Lanes::load`].
+    /// As [`Lanes::load`], and the address is aligned to the size of a register.
     unsafe fn load_upper(from: *const u32) -> Self;
     /// # Safety
     /// There is room for `COUNT` values.
@@ -183,7 +183,7 @@ impl Processor {
 }
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use x86::Sixteen;
+pub(super) use x86::{Eight, Sixteen};
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
@@ -197,7 +197,7 @@ mod x86 {
 
     /// AVX2 and FMA.
     #[derive(Clone, Copy)]
-    pub(super) struct Eight(__m256);
+    pub(in super::super) struct Eight(__m256);
 
     /// Methods of one or a few instructions.
     macro_rules! instructions {
@@ -461,11 +461,12 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn load_upper(from: *const u32) -> Self {
-            // SAFETY: as above.
+            // SAFETY: as above. A volatile read is not merged with that of `load_lower`: the words would be kept until
+            // here, in registers that sums need.
             unsafe {
+                let words = from.cast::<__m256i>().read_volatile();
                 let upper = _mm256_set1_epi32(-0x1_0000);
-                let words = _mm256_and_si256(_mm256_loadu_si256(from.cast()), upper);
-                Eight(_mm256_castsi256_ps(words))
+                Eight(_mm256_castsi256_ps(_mm256_and_si256(words, upper)))
             }
         }
 

@@ -14,6 +14,7 @@ mod amx;
 mod attention;
 mod bf16;
 mod blocking;
+mod bytes;
 pub(crate) mod differentiable;
 mod elementwise;
 mod finish;
@@ -120,8 +121,8 @@ impl Processor {
         None
     }
 
-    /// Whether the processor multiplies bytes.
-    pub(crate) fn has_vnni(self) -> bool {
+    /// Whether one instruction multiplies bytes (VNNI).
+    fn has_vnni(self) -> bool {
         matches!(self, Processor::Avx512 { vnni: true, .. })
     }
 

@@ -80,14 +80,13 @@ impl PackedLinear {
         PackedLinear { processor, weight, bias: None }.biased(bias)
     }
 
-    /// Like [`PackedLinear::of_floats`], but with int8 products. Falls back to floats if the processor has no int8
-    /// products or the rows are too long.
+    /// Like [`PackedLinear::of_floats`], but with int8 products. Falls back to floats if the rows are too long.
     ///
     /// # Errors
     /// As [`PackedLinear::of_floats`].
     pub(crate) fn of_bytes(processor: Processor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Self> {
         let (inputs, outputs) = weight.dims2()?;
-        if !processor.has_vnni() || inputs > BytePanels::DEEPEST {
+        if inputs > BytePanels::DEEPEST {
             return PackedLinear::of_floats(processor, weight, bias);
         }
         let weight = Weight::Bytes(BytePanels::new(&weight.flatten_all()?.to_vec1()?, inputs, outputs));
