@@ -137,15 +137,14 @@ mod x86 {
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn tile_of_words<const ROWS: usize>(factors: Factors<'_>) {
         let Factors { rows, stride, panel, into, ahead } = factors;
+        let mut ahead = ahead.divided(PANEL / COLUMNS);
         for from in (0..PANEL).step_by(COLUMNS) {
+            ahead.fetch_share::<Eight>();
             // Of each column two sums: of the first two products of a group, and of the last two.
             let mut sums = [[_mm256_setzero_si256(); 2]; ROWS];
             // SAFETY: as above; a group of a row has eight bytes.
             unsafe {
                 for (at, line) in panel.chunks_exact(PANEL * GROUP).enumerate() {
-                    if from == 0 {
-                        ahead.fetch::<Eight>(at);
-                    }
                     let line = line.as_ptr().add(from * GROUP).cast();
                     let left = _mm256_cvtepi8_epi16(_mm_loadu_si128(line));
                     let right = _mm256_cvtepi8_epi16(_mm_loadu_si128(line.add(1)));

@@ -75,7 +75,7 @@ fn of_abilities(abilities: &Abilities, threads: usize) -> Check {
             Check::ok(PROCESSOR, format!("{threads} threads, AVX-512: {means}"))
         }
         Abilities { avx2: true, .. } => {
-            let means = "--precision int8 is up to half as fast again as f32";
+            let means = "--precision int8 is up to twice as fast as f32";
             Check::ok(PROCESSOR, format!("{threads} threads, AVX2: {means}"))
         }
         _ => {
@@ -173,7 +173,7 @@ mod tests {
         );
         check(vnni, "int8 is two to three times as fast");
         check(avx512, "int8 saves memory, but gains no speed without VNNI");
-        check(avx2, "int8 is up to half as fast again as f32");
+        check(avx2, "int8 is up to twice as fast as f32");
         check(none, "warning");
     }
 
