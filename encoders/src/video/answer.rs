@@ -176,15 +176,20 @@ impl Answer {
 
     /// The first presentation times of a stream, ascending.
     pub(super) fn times(&self, stream: u32) -> Vec<i64> {
-        let mut times: Vec<i64> =
-            self.packets.iter().filter(|p| p.stream_index == stream).filter_map(|p| p.pts).collect();
-        times.sort_unstable();
-        times.dedup();
+        let of_stream = self.packets.iter().filter(|p| p.stream_index == stream);
+        let mut times = ascending(of_stream.filter_map(|p| p.pts));
         if self.packets.len() >= PACKETS {
             // Packets come in decoding order: near the end of the list, earlier times may be missing.
             times.truncate(times.len().saturating_sub(16));
         }
         times
+    }
+
+    /// The times of all packets of a stream, ascending, without packets that an edit list discards; `None` if not all packets
+    /// were read.
+    pub(super) fn all_times(&self, stream: u32) -> Option<Vec<i64>> {
+        let of_stream = self.packets.iter().filter(|p| p.stream_index == stream && !p.flags.contains('D'));
+        (self.packets.len() < PACKETS).then(|| ascending(of_stream.filter_map(|p| p.pts)))
     }
 
     /// The time of the first presented frame, if the packets make it certain: the stream begins with a complete key
@@ -194,6 +199,14 @@ impl Answer {
         let is_whole = first.flags.starts_with('K') && !first.flags.contains(['D', 'C']);
         first.pts.filter(|pts| is_whole && times.first() == Some(pts))
     }
+}
+
+/// Times in order, each once.
+pub(super) fn ascending(times: impl Iterator<Item = i64>) -> Vec<i64> {
+    let mut times: Vec<i64> = times.collect();
+    times.sort_unstable();
+    times.dedup();
+    times
 }
 
 impl Stream {

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +53,10 @@ pub struct Probe {
     /// The subtitle streams, in the file's order.
     #[serde(default)]
     pub subtitles: Vec<SubtitleStream>,
+    /// The presentation times of all its packets in ticks of the stream, ascending: nearly always the frames' times. `None`
+    /// for a file of 2,000 packets or more, and for a probe that was stored.
+    #[serde(skip)]
+    pub packet_times: Option<Arc<[i64]>>,
 }
 
 /// Packets decoded to find the first presented frame.
@@ -101,6 +106,7 @@ pub fn probe(path: &Path, limits: &Limits) -> Result<Probe, VideoError> {
         stream: stream.index,
         clock,
         subtitles: answer.subtitles(),
+        packet_times: answer.all_times(stream.index).map(Arc::from),
     })
 }
 

@@ -239,6 +239,7 @@ mod tests {
             stream: 0,
             clock: Clock { num: 1, den: 1, origin: 0 },
             subtitles: Vec::new(),
+            packet_times: None,
         };
         for (full, width, expected) in [
             ((1280, 720), 320, (320, 180)),

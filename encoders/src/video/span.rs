@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
+use super::answer::ascending;
 use super::decode::fine;
 use super::pass::{Branch, Picture, Plan, Scale, Which};
 use super::run::Run;
@@ -126,13 +128,13 @@ impl Reader<'_> {
     /// Times of the packets around the span, ascending, without decoding: nearly always the frames' times.
     fn packet_times(&self, seek_ms: Option<i64>) -> Result<Vec<i64>, VideoError> {
         let clock = self.probe.clock;
-        let from = seek_ms.map(|ms| format!("{:.6}", clock.container_seconds(ms))).unwrap_or_default();
-        let until = clock.container_seconds(
-            self.span.end.saturating_add(REORDER_MS).min(self.probe.duration_ms.max(0) + REORDER_MS),
-        );
-        let times = packets(self.path, self.probe, &format!("{from}%{until:.6}"), self.limits)?;
+        let until = self.span.end.saturating_add(REORDER_MS).min(self.probe.duration_ms.max(0) + REORDER_MS);
+        let times = self.packets(|| {
+            let from = seek_ms.map(|ms| format!("{:.6}", clock.container_seconds(ms))).unwrap_or_default();
+            format!("{from}%{:.6}", clock.container_seconds(until))
+        })?;
         // Frames before the seek point are decoded too; frames after the span are useless.
-        Ok(times.into_iter().filter(|&pts| clock.ms(pts) < self.span.end).collect())
+        Ok(times.iter().copied().filter(|&pts| clock.ms(pts) < self.span.end).collect())
     }
 
     /// Decodes the span once: the times of all frames, and the pictures of the `wanted` ones.
@@ -188,8 +190,16 @@ impl Reader<'_> {
             return Ok(true);
         }
         let from = self.probe.clock.container_seconds(self.span.end);
-        let later = packets(self.path, self.probe, &format!("{from:.6}%+#200"), self.limits)?;
+        let later = self.packets(|| format!("{from:.6}%+#200"))?;
         Ok(later.iter().any(|&pts| self.probe.clock.ms(pts) >= self.span.end))
+    }
+
+    /// The times of all packets if the probe knows them, else of those in an interval of ffprobe's syntax.
+    fn packets(&self, interval: impl FnOnce() -> String) -> Result<Arc<[i64]>, VideoError> {
+        match &self.probe.packet_times {
+            Some(all) => Ok(Arc::clone(all)),
+            None => Ok(packets(self.path, self.probe, &interval(), self.limits)?.into()),
+        }
     }
 }
 
@@ -198,7 +208,10 @@ impl Reader<'_> {
 /// # Errors
 /// As [`super::probe()`].
 pub fn count_frames(path: &Path, probe: &Probe, limits: &Limits) -> Result<usize, VideoError> {
-    Ok(packets(path, probe, "%", limits)?.len())
+    match &probe.packet_times {
+        Some(all) => Ok(all.len()),
+        None => Ok(packets(path, probe, "%", limits)?.len()),
+    }
 }
 
 /// Presentation times of the packets in an interval of ffprobe's syntax, ascending, without packets that an edit list
@@ -220,10 +233,6 @@ fn packets(path: &Path, probe: &Probe, interval: &str, limits: &Limits) -> Resul
     }
     match running.finish().over_limit(limits) {
         Some(error) => Err(error),
-        None => {
-            times.sort_unstable();
-            times.dedup();
-            Ok(times)
-        }
+        None => Ok(ascending(times.into_iter())),
     }
 }

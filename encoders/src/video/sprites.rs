@@ -182,6 +182,7 @@ pub(super) mod tests {
             stream: 0,
             clock: crate::video::clock::Clock { num: 1, den: 1, origin: 0 },
             subtitles: Vec::new(),
+            packet_times: None,
         }
     }
 
