@@ -12,7 +12,7 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use crate::faults::bed::{
-    Bed, assert_consistent, assert_covered, assert_whole, clips, see_through, text, until,
+    Bed, assert_consistent, assert_covered, assert_whole, clips, job, see_through, text, until, upload,
 };
 
 /// A model with vectors of another dimension.
@@ -81,6 +81,20 @@ async fn a_new_model_fills_its_space_in_the_background() {
     let (_, all) = server.get("/v1/jobs?kind=fill").await;
     assert_eq!(queued["items"], json!([]));
     assert_eq!(all["items"].as_array().map(Vec::len), Some(2), "{all}");
+}
+
+#[tokio::test]
+async fn a_process_without_ffmpeg_hands_its_job_back_to_one_that_has_it() {
+    let bed = Bed::sqlite();
+    let server = Server::try_start_with(&bed.data(), &[], &[("REPRISE_FFMPEG", Path::new("/no/such"))]);
+    let server = server.unwrap_or_else(|said| panic!("the server did not start:\n{said}"));
+    let (_, id) = upload(&server, &bed.film(0, 3)).await;
+    let released = async || server.metric(r#"reprise_jobs_total{outcome="released"}"#).await;
+    assert_eq!(until("the job is handed back", released).await, 1.0);
+    let queued = job(&server, &id).await;
+    assert_eq!((&queued["state"], &queued["attempts"]), (&json!("queued"), &json!(0)), "{queued}");
+    assert!(server.stop(), "it did not stop well");
+    see_through(&bed.start(&[]), &id).await;
 }
 
 #[tokio::test]

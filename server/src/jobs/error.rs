@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use super::need::Need;
 use crate::catalog::CatalogError;
 
 /// Error of a job. The kind of job decides whether another attempt may succeed.
@@ -13,6 +14,10 @@ pub enum JobError {
     /// The service is stopping. The job returns to the queue, and the attempt does not count.
     #[error("the service is stopping")]
     Stopping,
+    /// This process does not meet a need of the job. It returns to the queue, for another process; the attempt does not
+    /// count.
+    #[error("this process does not meet a need of the job: {0:?}")]
+    Unmet(Need),
     /// Every attempt would fail, e.g. because of the file.
     #[error(transparent)]
     Final(Box<dyn Error + Send + Sync>),

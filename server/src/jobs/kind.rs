@@ -1,14 +1,12 @@
 //! Kinds of job, and the input of one job.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use reprise_encoders::screen_text::installed_tesseract;
-use tokio::sync::{OnceCell, Semaphore};
-use tokio::task::JoinError;
+use tokio::sync::Semaphore;
 
 use super::error::JobError;
+use super::need::Need;
 use crate::app::App;
 use crate::catalog::{Job, JobName, Lease, Leased, Span, Video};
 use crate::config::RetryWaits;
@@ -38,49 +36,6 @@ pub trait JobKind: Send + Sync {
     /// # Errors
     /// [`JobError`]. The catalog then stores nothing of this attempt.
     async fn run(&self, work: Work) -> Result<(), JobError>;
-}
-
-/// A requirement on a worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Need {
-    /// A working ffmpeg.
-    Decoder,
-    /// A model or service that writes down speech.
-    Transcriber,
-    /// A Tesseract with languages.
-    TextReader,
-}
-
-impl Need {
-    const ALL: [Need; 3] = [Need::Decoder, Need::Transcriber, Need::TextReader];
-
-    /// Whether this process meets it. Blocks for a moment.
-    fn is_met(self, app: &App) -> bool {
-        match self {
-            Need::Transcriber => app.speech.is_some(),
-            Need::TextReader => installed_tesseract().is_ok_and(|it| !it.languages.is_empty()),
-            Need::Decoder => reprise_encoders::video::ffmpeg::can_decode(),
-        }
-    }
-}
-
-/// The needs that this process meets. The first runner that asks has them checked, which starts programs: once for all.
-#[derive(Debug, Default)]
-pub struct MetNeeds(OnceCell<HashSet<Need>>);
-
-impl MetNeeds {
-    /// All of them.
-    ///
-    /// # Errors
-    /// A check panicked.
-    pub(super) async fn of(&self, app: &Arc<App>) -> Result<&HashSet<Need>, JoinError> {
-        let check = || {
-            let app = Arc::clone(app);
-            let all = move || Need::ALL.into_iter().filter(|need| need.is_met(&app)).collect();
-            tokio::task::spawn_blocking(all)
-        };
-        self.0.get_or_try_init(check).await
-    }
 }
 
 /// One leased job.

@@ -3,10 +3,12 @@
 mod error;
 mod kind;
 mod kinds;
+mod need;
 mod retry;
 mod runner;
 
 pub use error::JobError;
-pub use kind::{JobKind, MetNeeds, Need, Work};
+pub use kind::{JobKind, Work};
 pub use kinds::KINDS;
+pub use need::{MetNeeds, Need};
 pub use runner::{Duty, run_forever};

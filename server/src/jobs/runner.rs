@@ -1,6 +1,6 @@
 //! Leases jobs, runs them one at a time, and stores their outcome.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,9 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use super::error::JobError;
-use super::kind::{JobKind, MetNeeds, Need, Work};
+use super::kind::{JobKind, Work};
 use super::kinds::KINDS;
+use super::need::MetNeeds;
 use super::retry::wait_after;
 use crate::app::App;
 use crate::catalog::{Job, JobName, Lease, LeaseStatus, Leased, NextAttempt};
@@ -31,8 +32,9 @@ const IDLE: Duration = Duration::from_secs(5);
 struct Runner {
     app: Arc<App>,
     id: Uuid,
-    /// Kinds of job that this process can run.
+    /// Kinds of job of its duty.
     kinds: Vec<&'static dyn JobKind>,
+    needs: Arc<MetNeeds>,
     closing: CancellationToken,
 }
 
@@ -47,11 +49,7 @@ pub enum Duty {
 
 /// Leases and runs jobs until `closing`. Then returns the current job to the queue.
 pub async fn run_forever(app: Arc<App>, duty: Duty, needs: Arc<MetNeeds>, closing: CancellationToken) {
-    let kinds = match needs.of(&app).await {
-        Ok(met) => runnable(met, duty),
-        Err(panic) => return tracing::error!(%panic, "this process runs no jobs"),
-    };
-    let runner = Runner { app, id: Uuid::now_v7(), kinds, closing };
+    let runner = Runner { app, id: Uuid::now_v7(), kinds: kinds_of(duty), needs, closing };
     while !runner.closing.is_cancelled() {
         let mut open = runner.open_kinds();
         match runner.app.catalog.lease_job(runner.id, &open.names, runner.app.config.lease()).await {
@@ -82,27 +80,14 @@ impl OpenKinds {
     }
 }
 
-/// The kinds of job of a duty that this process can run.
-fn runnable(met: &HashSet<Need>, duty: Duty) -> Vec<&'static dyn JobKind> {
-    let is_on_duty = |kind: &&'static dyn JobKind| kind.runs_apart() == (duty == Duty::Apart);
-    let is_runnable = |kind: &&'static dyn JobKind| {
-        let lacking = kind.needs().iter().find(|need| !met.contains(need));
-        if let Some(need) = lacking {
-            tracing::info!(
-                kind = kind.name().name(),
-                ?need,
-                "jobs are left to other processes: a need is not met"
-            );
-        }
-        lacking.is_none()
-    };
-    KINDS.iter().copied().filter(is_on_duty).filter(is_runnable).collect()
+fn kinds_of(duty: Duty) -> Vec<&'static dyn JobKind> {
+    KINDS.iter().copied().filter(|kind| kind.runs_apart() == (duty == Duty::Apart)).collect()
 }
 
 impl Runner {
     fn open_kinds(&self) -> OpenKinds {
         let mut open = OpenKinds { names: Vec::new(), held: HashMap::new() };
-        for kind in &self.kinds {
+        for kind in self.kinds.iter().filter(|kind| self.needs.allow(kind.needs())) {
             let place = kind.places(&self.app).map(Semaphore::try_acquire_owned);
             match place {
                 Some(Err(_)) => continue,
@@ -127,7 +112,8 @@ impl Runner {
 
     /// Waits until a kind that is not in `open` has a place. Forever if there is none.
     async fn wait_for_place(&self, open: &[JobName]) {
-        let closed = self.kinds.iter().filter(|kind| !open.contains(&kind.name()));
+        let closed =
+            self.kinds.iter().filter(|kind| !open.contains(&kind.name()) && self.needs.allow(kind.needs()));
         let places = closed.filter_map(|kind| kind.places(&self.app)).map(Semaphore::acquire_owned);
         let mut places: FuturesUnordered<_> = places.collect();
         if places.next().await.is_none() {
@@ -151,8 +137,13 @@ impl Runner {
             }
         });
         let span = tracing::info_span!("job", kind = kind.name().name());
-        let work = kind.run(Work::new(Arc::clone(&self.app), leased, progress));
-        let ended = caught(work.instrument(span)).await;
+        let work = Work::new(Arc::clone(&self.app), leased, progress);
+        let needs = Arc::clone(&self.needs);
+        let run = async move {
+            needs.check(kind.needs(), &work.app).await.map_err(JobError::Unmet)?;
+            kind.run(work).await
+        };
+        let ended = caught(run.instrument(span)).await;
         beating.abort();
         stopping.abort();
         let outcome = match ended {
@@ -180,6 +171,11 @@ impl Runner {
         let (stored, outcome) = match error {
             JobError::NotHeld => (Ok(()), "dropped"),
             JobError::Stopping => (catalog.release_job(lease).await, "released"),
+            JobError::Unmet(need) => {
+                let kind = kind.name().name();
+                tracing::warn!(kind, ?need, "jobs are left to other processes: a need is not met");
+                (catalog.release_job(lease).await, "released")
+            }
             JobError::Final(_) => (catalog.fail_job(lease, &reason, NextAttempt::Never).await, "failed"),
             JobError::Passing(_) => {
                 let waits = kind.retry(&self.app.config.retry_waits);

@@ -10,7 +10,8 @@ use crate::catalog::JobName;
 use crate::evaluations::{self, EvaluationError};
 use crate::ingest::Stop;
 use crate::jobs::error::JobError;
-use crate::jobs::kind::{JobKind, Need, Work};
+use crate::jobs::kind::{JobKind, Work};
+use crate::jobs::need::Need;
 
 /// Asks spaces the queries of an evaluation. A long one must not hold up the ingest, so one runs at a time.
 pub(super) struct Evaluation;

@@ -10,7 +10,8 @@ use crate::catalog::{Finished, JobName, MadeExport, Visibility};
 use crate::exports::{self, ExportError, ExportRequest};
 use crate::ingest::Stop;
 use crate::jobs::error::JobError;
-use crate::jobs::kind::{JobKind, Need, Work};
+use crate::jobs::kind::{JobKind, Work};
+use crate::jobs::need::Need;
 use crate::storage::{Storage, StoredFile};
 
 /// Makes the file of an export. A long one must not hold up the ingest, so few run at once.

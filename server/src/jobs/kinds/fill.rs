@@ -9,7 +9,8 @@ use crate::app::App;
 use crate::catalog::JobName;
 use crate::ingest;
 use crate::jobs::error::JobError;
-use crate::jobs::kind::{JobKind, Need, Work};
+use crate::jobs::kind::{JobKind, Work};
+use crate::jobs::need::Need;
 
 /// Encodes the missing vectors of a video's spans. A fill job waits until the video's ingest has made the spans.
 pub(super) struct Fill;

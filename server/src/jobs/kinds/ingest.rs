@@ -7,7 +7,8 @@ use reprise_encoders::video::VideoError;
 use crate::catalog::{JobName, VideoState};
 use crate::ingest::{self, IngestError, Stop, Whole};
 use crate::jobs::error::JobError;
-use crate::jobs::kind::{JobKind, Need, Work};
+use crate::jobs::kind::{JobKind, Work};
+use crate::jobs::need::Need;
 use crate::transcription;
 
 /// Cuts a video and encodes its spans. A ready video is cut again.
@@ -80,6 +81,7 @@ mod tests {
         let got = match &error {
             JobError::NotHeld => "not held",
             JobError::Stopping => "stopping",
+            JobError::Unmet(_) => "unmet",
             JobError::Final(_) => "final",
             JobError::Passing(_) => "passing",
         };

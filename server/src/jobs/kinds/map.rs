@@ -9,7 +9,8 @@ use crate::app::App;
 use crate::catalog::JobName;
 use crate::ingest::Stop;
 use crate::jobs::error::JobError;
-use crate::jobs::kind::{JobKind, Need, Work};
+use crate::jobs::kind::{JobKind, Work};
+use crate::jobs::need::Need;
 use crate::maps::{self, MapError};
 use crate::terms::Collection;
 

@@ -9,7 +9,8 @@ use crate::app::App;
 use crate::catalog::{JobName, VideoState};
 use crate::ingest;
 use crate::jobs::error::JobError;
-use crate::jobs::kind::{JobKind, Need, Work};
+use crate::jobs::kind::{JobKind, Work};
+use crate::jobs::need::Need;
 
 /// Reads the text on screen as cues. One video at a time, so that ingests go on beside it.
 pub(super) struct ReadText;

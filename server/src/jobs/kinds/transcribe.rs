@@ -7,7 +7,8 @@ use reprise_encoders::video::VideoError;
 use crate::catalog::JobName;
 use crate::ingest::Stop;
 use crate::jobs::error::JobError;
-use crate::jobs::kind::{JobKind, Need, Work};
+use crate::jobs::kind::{JobKind, Work};
+use crate::jobs::need::Need;
 use crate::transcription::{self, TranscriptionError};
 
 /// Writes down the speech of a video. It may take hours, so it has runners of its own.
