@@ -9,8 +9,8 @@ scripts/setup.sh test
 output=$(mktemp "${TMPDIR:-/tmp}/reprise.XXXXXX")
 trap 'rm -f "$output"' EXIT
 
-# Same targets, features and profile as `cargo test`, so that nothing is built twice.
-cargo build --workspace --all-targets </dev/null
+# Same targets, features and profile as `cargo test`, so that nothing is built twice. Benchmarks are no tests.
+cargo build --workspace --bins --tests --examples </dev/null
 REPRISE_BIN=$(scripts/target-dir.sh)/debug/reprise
 REPRISE_TEST_ENGINES=${REPRISE_TEST_ENGINES:-$(scripts/target-dir.sh)/engines}
 REPRISE_TEST_CONTRACT=${REPRISE_TEST_CONTRACT:-$(scripts/target-dir.sh)/contract}
