@@ -9,6 +9,8 @@ use reprise_tests::film::{Store, film};
 use reprise_tests::server::{PATIENCE, Server, binary};
 use serde_json::{Value, json};
 
+use crate::faults::bed::until;
+
 fn start(more: &[&str]) -> (tempfile::TempDir, Server) {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
@@ -64,16 +66,16 @@ impl Held {
 async fn a_full_pool_is_429_and_serves_what_needs_no_encoder() {
     let (folder, server) = start(&["--max-requests", "1"]);
     let video = server.ingest(&film(folder.path(), "slow", &["mandelbrot", "testsrc2"], Store::Web)).await;
-    let decoded = json!({"query": {"clip": {"video_id": video["id"], "start": 0.3, "end": 3.7}}});
+    let mut starts = (0..).map(|at| 0.3 + f64::from(at) / 1000.0);
     let text = || server.request("POST", "/v1/search").json(&json!({"query": {"text": "x"}})).send();
-    let full = loop {
-        // The first one holds the pool's only place while its clip is decoded.
-        let (_, answer) = tokio::join!(server.post("/v1/search", &decoded), text());
-        let answer = answer.unwrap();
-        if answer.status() == 429 {
-            break answer;
-        }
-    };
+    let full = until("the pool is full", || {
+        // The first one holds the pool's only place while its clip is decoded, which is done once for each range.
+        let clip = json!({"video_id": video["id"], "start": starts.next(), "end": 3.7});
+        let asked =
+            (server.request("POST", "/v1/search").json(&json!({"query": {"clip": clip}})).send(), text());
+        async { tokio::join!(asked.0, asked.1).1.ok().filter(|answer| answer.status() == 429) }
+    });
+    let full = full.await;
     assert!(full.headers()["retry-after"].to_str().unwrap().parse::<u64>().unwrap() >= 1);
     assert_eq!(text().await.unwrap().status(), 200, "the place is free again");
 }

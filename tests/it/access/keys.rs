@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use sqlx::{Connection, SqliteConnection};
 
 use super::{Guarded, Holder, ROOT};
+use crate::faults::bed::until;
 
 /// Sends a request with a key of these scopes.
 async fn check(scopes: Value, requests: &[(&str, &str, u16)]) {
@@ -107,13 +108,15 @@ async fn the_command_line_makes_keys_and_the_first_one_closes_a_running_server()
         String::from_utf8(output.stdout).unwrap()
     };
     let key = keys(&["add", "--name", "first", "--scope", "read,write"]);
-    while server.get("/v1/videos").await.0 == 200 {}
+    let closed = async || (server.get("/v1/videos").await.0 != 200).then_some(());
+    until("the first key closes the server", closed).await;
     let with_key = || server.request("GET", "/v1/videos").bearer_auth(key.trim());
     assert_eq!(server.send(with_key()).await.0, 200);
     let listed: Value = serde_json::from_str(&keys(&["list", "--json"])).unwrap();
     assert_eq!((&listed["name"], &listed["scopes"]), (&json!("first"), &json!(["read", "write"])));
     assert!(keys(&["revoke", listed["id"].as_str().unwrap()]).contains("revoked"));
-    while server.send(with_key()).await.0 == 200 {}
+    let revoked = async || (server.send(with_key()).await.0 != 200).then_some(());
+    until("the revoked key opens nothing", revoked).await;
     // A revoked key does not open the server again.
     assert_eq!(server.get("/v1/videos").await.0, 401);
     let admin = keys(&["add", "--name", "admin", "--scope", "admin"]);
@@ -165,20 +168,19 @@ async fn a_key_searches_so_many_times_at_once() {
     let key = guarded.add_key(&json!({"name": "x", "scopes": ["read", "write"], "limits": limits})).await;
     let holder = guarded.as_holder(key["key"].as_str().unwrap());
     let added = holder.ingest(&guarded.film("slow", &["mandelbrot", "testsrc2"]), json!({})).await;
-    let clip = json!({"video_id": added["video"]["id"], "start": 0.3, "end": 3.7});
-    let decoded = json!({"query": {"clip": clip}});
-    loop {
-        // The first one holds the key's place while its clip is decoded.
-        let text = json!({"query": {"text": "x"}});
-        let (_, (status, answer)) = tokio::join!(
-            holder.send("POST", "/v1/search", Some(&decoded)),
-            holder.send("POST", "/v1/search", Some(&text))
-        );
-        if status == 429 {
-            assert!(answer["detail"].as_str().unwrap().contains("your key"), "{answer}");
-            break;
+    let mut starts = (0..).map(|at| 0.3 + f64::from(at) / 1000.0);
+    let refused = until("the key's place is held", || {
+        // The first one holds the place while its clip is decoded, which is done once for each range.
+        let clip = json!({"video_id": added["video"]["id"], "start": starts.next(), "end": 3.7});
+        let ask =
+            async |query: Value| holder.send("POST", "/v1/search", Some(&json!({"query": query}))).await;
+        async move {
+            let (_, (status, answer)) = tokio::join!(ask(json!({"clip": clip})), ask(json!({"text": "x"})));
+            (status == 429).then_some(answer)
         }
-    }
+    });
+    let refused = refused.await;
+    assert!(refused["detail"].as_str().unwrap().contains("your key"), "{refused}");
 }
 
 /// Signs links to every kind of picture of a video, and follows them without a key.

@@ -2,6 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use base64::Engine;
@@ -22,6 +24,11 @@ fn connect(target: &Target) -> TcpStream {
 /// Sends `request` and returns the beginning of the answer.
 fn answer(mut stream: TcpStream, request: &[u8]) -> String {
     stream.write_all(request).unwrap();
+    beginning(stream)
+}
+
+/// The beginning of what the server answers.
+fn beginning(mut stream: TcpStream) -> String {
     let mut bytes = [0; 2000];
     let read = stream.read(&mut bytes).unwrap();
     String::from_utf8_lossy(&bytes[..read]).into_owned()
@@ -45,21 +52,22 @@ fn slow_search(target: &Target) -> TcpStream {
 async fn slow_uploads_deny_nobody_a_search_and_end() {
     let target = Target::start(&["--max-requests", "4", "--max-uploads", "8"]);
     target.server.ingest(&film(target.folder.path(), "film", &["testsrc2"], Store::Web)).await;
-    let slow: Vec<TcpStream> = (0..8).map(|_| slow_search(&target)).collect();
-    let file = film(target.folder.path(), "query", &["testsrc2"], Store::Web);
-    // All places for uploads are taken sooner or later, and the searches beside them go on. The file that asks for a place is
-    // no film, so that its search ends at once: one with a film may outlast the slow clients.
-    let no_film = target.folder.path().join("no film");
-    std::fs::write(&no_film, "no film").unwrap();
-    while target.server.search_upload(&json!({"query": {"upload": true}}), &no_film).await.0 != 429 {}
+    let (said, answers) = mpsc::channel();
+    for _ in 0..9 {
+        let (slow, said) = (slow_search(&target), said.clone());
+        thread::spawn(move || said.send(beginning(slow)));
+    }
+    let answer = || answers.recv_timeout(PATIENCE).unwrap();
+    // All places for uploads are taken as soon as one client finds none, whichever it is.
+    let refused = answer();
+    assert!(refused.starts_with("HTTP/1.1 429"), "{refused}");
     for _ in 0..10 {
         assert_eq!(target.server.search_hits(json!({"query": {"text": "a"}})).await.len(), 1);
     }
-    for mut stream in slow {
-        let mut bytes = [0; 100];
-        let read = stream.read(&mut bytes).unwrap();
-        assert!(bytes[..read].starts_with(b"HTTP/1.1 408"), "{}", String::from_utf8_lossy(&bytes[..read]));
+    for slow in (0..8).map(|_| answer()) {
+        assert!(slow.starts_with("HTTP/1.1 408"), "{slow}");
     }
+    let file = film(target.folder.path(), "query", &["testsrc2"], Store::Web);
     let (status, found) = target.server.search_upload(&json!({"query": {"upload": true}}), &file).await;
     assert_eq!(status, 200, "{found}");
 }

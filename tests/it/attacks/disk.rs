@@ -114,7 +114,7 @@ async fn a_database_that_goes_away_heals_by_itself() {
     let refused = server.refused(server.request("GET", "/readyz"), 503).await;
     assert_eq!(refused["detail"], "the database takes no writes; the server's log says why");
     postgres.start_again().await;
-    while server.get("/readyz").await.0 != 200 {}
+    until("the server heals", async || (server.get("/readyz").await.0 == 200).then_some(())).await;
     assert_eq!(put_subtitles(&server, &video, 3).await.0, 200);
     server.ingest(&film(folder.path(), "other", &["color=c=red"], Store::Web)).await;
 }

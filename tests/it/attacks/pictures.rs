@@ -8,6 +8,8 @@ use reprise_tests::server::{PATIENCE, Server};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::faults::bed::until;
+
 /// A server whose ffmpeg renders for browsers at the film's own speed.
 struct SlowRenders {
     folder: TempDir,
@@ -33,9 +35,8 @@ impl SlowRenders {
         let path = format!("{}?rendition=web", video["media_url"].as_str().unwrap());
         let request = self.server.request("GET", &path).timeout(PATIENCE);
         let rendering = tokio::spawn(async move { request.send().await.unwrap().status().as_u16() });
-        while !files(&self.data().join("incoming")).iter().any(|name| name.ends_with(".mp4")) {
-            tokio::task::yield_now().await;
-        }
+        let is_rendered = || files(&self.data().join("incoming")).iter().any(|name| name.ends_with(".mp4"));
+        until("ffmpeg renders", async || is_rendered().then_some(())).await;
         rendering
     }
 
