@@ -142,7 +142,7 @@ pub async fn start(app: &Arc<App>) -> Result<Background, StartError> {
         let work = measure(Arc::clone(app), measurements, held);
         tokio::spawn(closing.clone().run_until_cancelled_owned(work));
     }
-    let needs = Arc::new(MetNeeds::new(app));
+    let needs = Arc::new(MetNeeds::default());
     let run = |duty| jobs::run_forever(Arc::clone(app), duty, Arc::clone(&needs), closing.clone());
     let runner = |duty| tokio::spawn(run(duty));
     let usual = (0..app.config.runners).map(|_| Duty::Usual);

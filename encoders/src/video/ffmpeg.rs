@@ -48,21 +48,23 @@ impl Program {
     }
 }
 
-/// Whether ffmpeg runs. The first call blocks until it has printed its version.
+/// Whether ffmpeg runs. Blocks until it has printed its version, once: later calls know.
 pub fn can_decode() -> bool {
     version().is_some()
 }
 
-/// What ffmpeg prints of its version, asked for once: to start it takes longer than to decode a short clip. `None` if it does
-/// not run.
+/// What ffmpeg prints of its version, asked for until it answers: to start it takes longer than to decode a short clip. `None`
+/// if it does not run.
 fn version() -> Option<&'static str> {
-    static SAID: OnceLock<Option<String>> = OnceLock::new();
-    let ask = || {
+    static SAID: OnceLock<String> = OnceLock::new();
+    if SAID.get().is_none() {
         let mut ask = Command::new(ffmpeg_path());
         let output = ask.arg("-version").stdin(Stdio::null()).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
-    };
-    SAID.get_or_init(ask).as_deref()
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        // Another thread may have asked meanwhile.
+        output.status.success().then(|| SAID.set(said))?.ok();
+    }
+    SAID.get().map(String::as_str)
 }
 
 /// Path of ffmpeg: `REPRISE_FFMPEG`, else a file beside the binary, else `ffmpeg` in `PATH`.

@@ -1,9 +1,10 @@
 //! Needs of jobs, and which of them this process meets.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use reprise_encoders::screen_text::installed_tesseract;
-use tokio::sync::OnceCell;
 
 use crate::app::App;
 
@@ -29,50 +30,76 @@ impl Need {
     }
 }
 
-/// Which needs this process meets. A check that starts a program is made once for all runners, when the first job has that
-/// need.
-#[derive(Debug)]
-pub struct MetNeeds {
-    decoder: OnceCell<bool>,
-    transcriber: OnceCell<bool>,
-    text_reader: OnceCell<bool>,
+/// After this time an unmet need is checked again: a program may have been installed, or the system had no memory to start
+/// one.
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// Which needs this process meets. Some checks start programs, so each is made when the first job has that need.
+#[derive(Debug, Default)]
+pub struct MetNeeds(Mutex<HashMap<Need, Found>>);
+
+#[derive(Debug, Clone, Copy)]
+enum Found {
+    Met,
+    Unmet { at: Instant },
+}
+
+impl Found {
+    fn is_unmet(self, now: Instant) -> bool {
+        matches!(self, Found::Unmet { at } if now.duration_since(at) < AGAIN)
+    }
 }
 
 impl MetNeeds {
-    /// What takes no program is known at once.
-    pub fn new(app: &App) -> MetNeeds {
-        let transcriber = OnceCell::new_with(Some(Need::Transcriber.is_met(app)));
-        MetNeeds { decoder: OnceCell::new(), transcriber, text_reader: OnceCell::new() }
-    }
-
-    fn of(&self, need: Need) -> &OnceCell<bool> {
-        match need {
-            Need::Decoder => &self.decoder,
-            Need::Transcriber => &self.transcriber,
-            Need::TextReader => &self.text_reader,
-        }
+    fn found(&self) -> MutexGuard<'_, HashMap<Need, Found>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether jobs with these needs may run here, as far as is known: none was found unmet.
-    pub(super) fn allow(&self, needs: &[Need]) -> bool {
-        needs.iter().all(|need| self.of(*need).get() != Some(&false))
+    pub(super) fn allow(&self, needs: &[Need], app: &App) -> bool {
+        let (found, now) = (self.found(), Instant::now());
+        needs.iter().all(|need| match need {
+            Need::Transcriber => need.is_met(app),
+            Need::Decoder | Need::TextReader => !found.get(need).is_some_and(|it| it.is_unmet(now)),
+        })
     }
 
-    /// Checks needs; the first one that is not met is the error.
+    /// Checks needs, unless they were met before; the first one that is not met is the error.
     pub(super) async fn check(&self, needs: &'static [Need], app: &Arc<App>) -> Result<(), Need> {
         for need in needs {
-            let check = || async {
-                let app = Arc::clone(app);
-                let met = tokio::task::spawn_blocking(move || need.is_met(&app)).await;
-                met.unwrap_or_else(|panic| {
+            if matches!(self.found().get(need), Some(Found::Met)) {
+                continue;
+            }
+            let checked = Arc::clone(app);
+            let met =
+                tokio::task::spawn_blocking(move || need.is_met(&checked)).await.unwrap_or_else(|panic| {
                     tracing::error!(?need, %panic, "the check of a need broke down");
                     false
-                })
-            };
-            if !*self.of(*need).get_or_init(check).await {
+                });
+            let found = if met { Found::Met } else { Found::Unmet { at: Instant::now() } };
+            self.found().insert(*need, found);
+            if !met {
                 return Err(*need);
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unmet_need_is_checked_again_after_a_minute() {
+        let at = Instant::now();
+        for (found, after, expected) in [
+            (Found::Met, Duration::ZERO, false),
+            (Found::Unmet { at }, Duration::ZERO, true),
+            (Found::Unmet { at }, AGAIN - Duration::from_millis(1), true),
+            (Found::Unmet { at }, AGAIN, false),
+        ] {
+            assert_eq!(found.is_unmet(at + after), expected, "{found:?} after {after:?}");
+        }
     }
 }

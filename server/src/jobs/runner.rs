@@ -87,7 +87,7 @@ fn kinds_of(duty: Duty) -> Vec<&'static dyn JobKind> {
 impl Runner {
     fn open_kinds(&self) -> OpenKinds {
         let mut open = OpenKinds { names: Vec::new(), held: HashMap::new() };
-        for kind in self.kinds.iter().filter(|kind| self.needs.allow(kind.needs())) {
+        for kind in self.kinds.iter().filter(|kind| self.needs.allow(kind.needs(), &self.app)) {
             let place = kind.places(&self.app).map(Semaphore::try_acquire_owned);
             match place {
                 Some(Err(_)) => continue,
@@ -112,8 +112,10 @@ impl Runner {
 
     /// Waits until a kind that is not in `open` has a place. Forever if there is none.
     async fn wait_for_place(&self, open: &[JobName]) {
-        let closed =
-            self.kinds.iter().filter(|kind| !open.contains(&kind.name()) && self.needs.allow(kind.needs()));
+        let closed = self
+            .kinds
+            .iter()
+            .filter(|kind| !open.contains(&kind.name()) && self.needs.allow(kind.needs(), &self.app));
         let places = closed.filter_map(|kind| kind.places(&self.app)).map(Semaphore::acquire_owned);
         let mut places: FuturesUnordered<_> = places.collect();
         if places.next().await.is_none() {
