@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::films::{COLOURS, Recipe};
 use crate::page::Page;
 use crate::screens::{self, Screen};
 use crate::{Setting, library};
@@ -128,7 +129,8 @@ async fn nothing_moves_while_a_screen_loads() {
         page.until("the line", "!document.getElementById('model-notice').hidden").await;
         page.run_at_start(OBSERVE).await;
         let mut found = Vec::new();
-        // Here no picture has told its shape yet.
+        // Here no picture has told its shape yet. A screen without pictures tells none meanwhile.
+        page.open("/models").await;
         page.run("localStorage.removeItem('reprise_ratio')", Value::Null).await;
         page.open("/?q=anything").await;
         page.until(
@@ -151,6 +153,31 @@ async fn nothing_moves_while_a_screen_loads() {
         found.retain(|(_, moved)| !moved.is_empty());
         let found: Vec<String> = found.iter().map(|(name, moved)| format!("{name}: {moved}")).collect();
         assert!(found.is_empty(), "{}", found.join("\n\n"));
+    })
+    .await;
+}
+
+/// Finds no video, and keeps in `shapes` what is remembered of the pictures' shape.
+const NO_VIDEO_IS_FOUND: &str = "window.shapes = [];
+    const realSet = Storage.prototype.setItem, realFetch = window.fetch;
+    Storage.prototype.setItem = function (name, value) {
+        if (name === 'reprise_ratio') shapes.push(value);
+        realSet.call(this, name, value);
+    };
+    window.fetch = (path, how) => String(path).startsWith('/v1/videos/')
+        ? Promise.resolve(new Response('{}', { status: 404 })) : realFetch(path, how)";
+
+/// A guess that is remembered would move the cards of the next search.
+#[tokio::test]
+async fn a_guessed_shape_of_pictures_is_not_remembered() {
+    crate::visit(Setting::default(), async |page, folder| {
+        let plain = Recipe::plain("two_rooms.mp4");
+        let Some(_) = library::add_film(page, folder, &plain, &COLOURS[..2]).await else { return };
+        page.run_at_start(NO_VIDEO_IS_FOUND).await;
+        page.open("/?q=anything").await;
+        page.until("the pictures' shape", "localStorage.getItem('reprise_ratio') > 1").await;
+        let shapes = page.text("shapes.join(' ')").await;
+        assert!(shapes.split(' ').all(|shape| shape == "1.78"), "{shapes}");
     })
     .await;
 }

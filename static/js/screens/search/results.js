@@ -109,10 +109,10 @@ export class Results {
     const timer = setTimeout(() => this.drawSkeleton(), WAIT_MS);
     try {
       this.answer = await search(asked.body, asked.file, this.stop.signal);
-      // Pictures of another shape than was supposed would move all cards.
-      if (!localStorage.getItem(RATIO)) this.shapes.set(await (await import('./shape.js')).shapeOf(this.answer));
       // Few look at their hits by video.
       const Groups = this.answer.groups ? (await import('./groups.js')).Groups : null;
+      // Pictures of another shape than was supposed would move all cards. Nothing waits after this, or the skeleton would move.
+      if (!localStorage.getItem(RATIO)) await this.askShape(this.answer);
       this.stop.signal.throwIfAborted();
       this.draw(this.answer, Groups);
     } catch (error) {
@@ -158,7 +158,14 @@ export class Results {
     if (this.sort && answer.next_cursor) this.drawCut(this.head, `Only the best ${formatNumber(this.shown)}`, 'moment', answer.facets?.counted);
     this.say();
     announce(this.heading.textContent ?? '');
-    if (this.shapes.ratio) localStorage.setItem(RATIO, String(this.shapes.ratio));
+  }
+
+  /** @param {Api<'SearchAnswer'>} answer */
+  async askShape(answer) {
+    const ratio = await (await import('./shape.js')).shapeOf(answer);
+    if (!ratio) return;
+    this.shapes.set(ratio);
+    localStorage.setItem(RATIO, String(ratio));
   }
 
   /** Whether more was found than is shown now. */

@@ -3,11 +3,11 @@
 import { videoOf } from '../../parts/videos.js';
 
 /**
- * Width by height of the first hit's video; 1 if it is not known.
+ * Width by height of the first hit's video; null if it is not known, as of a page that is left while it asks.
  * @param {Api<'SearchAnswer'>} answer
  */
 export async function shapeOf({ results, groups }) {
   const hit = results[0] ?? groups?.[0]?.results[0];
   const video = hit ? await videoOf(hit.video_id).catch(() => null) : null;
-  return video?.width && video.height ? Math.round((video.width / video.height) * 100) / 100 : 1;
+  return video?.width && video.height ? Math.round((video.width / video.height) * 100) / 100 : null;
 }
