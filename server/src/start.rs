@@ -142,6 +142,11 @@ pub async fn start(app: &Arc<App>) -> Result<Background, StartError> {
         let work = measure(Arc::clone(app), measurements, held);
         tokio::spawn(closing.clone().run_until_cancelled_owned(work));
     }
+    if app.config.runners > 0 && app.speech.is_none() {
+        tracing::info!(
+            "this process writes down no speech (no --transcribe or --transcribe-url): such jobs are left to others"
+        );
+    }
     let needs = Arc::new(MetNeeds::default());
     let run = |duty| jobs::run_forever(Arc::clone(app), duty, Arc::clone(&needs), closing.clone());
     let runner = |duty| tokio::spawn(run(duty));

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reprise_tests::film::{ffmpeg, run};
 use reprise_tests::is_full;
-use reprise_tests::server::Server;
+use reprise_tests::server::{PATIENCE, Server};
 use reqwest::{Client, StatusCode, multipart};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -202,7 +202,8 @@ async fn a_server_that_wakes_up_late_drops_its_result() {
 /// Freezes the server until another one leases the job. A server frozen within a transaction blocks all others; then
 /// it is thawed and frozen again a little later.
 async fn freeze_until_taken(sleeper: &Server, other: &Server, id: &str) {
-    loop {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
         signal(sleeper, Signal::STOP);
         let taken = async || (job(other, id).await["attempts"] == 2).then_some(());
         let taken = until("another server takes the job", taken);
@@ -212,6 +213,7 @@ async fn freeze_until_taken(sleeper: &Server, other: &Server, id: &str) {
         signal(sleeper, Signal::CONT);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+    panic!("no other server took the job: {}", job(other, id).await);
 }
 
 async fn a_job_over_which_three_processes_die_is_given_up_and_can_be_retried(bed: &Bed) {
