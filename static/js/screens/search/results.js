@@ -160,7 +160,7 @@ export class Results {
     announce(this.heading.textContent ?? '');
   }
 
-  /** @param {Api<'SearchAnswer'>} answer */
+  /** Asks for the pictures' shape. An unknown one is not remembered: the next search would begin with it. @param {Api<'SearchAnswer'>} answer */
   async askShape(answer) {
     const ratio = await (await import('./shape.js')).shapeOf(answer);
     if (!ratio) return;

@@ -3,7 +3,7 @@
 import { videoOf } from '../../parts/videos.js';
 
 /**
- * Width by height of the first hit's video; null if it is not known, as of a page that is left while it asks.
+ * Width by height of the first hit's video; null without a hit or a size, or if the request fails: also when the page is left meanwhile.
  * @param {Api<'SearchAnswer'>} answer
  */
 export async function shapeOf({ results, groups }) {
