@@ -139,7 +139,7 @@ pub(super) fn decode_luma(
 
 /// Whether the frames for the shot detector have the size that is stored in the file.
 pub(super) fn detects_whole(probe: &Probe) -> bool {
-    u64::from(probe.width) * u64::from(probe.height) <= WHOLE_PIXELS
+    probe.pixels() <= WHOLE_PIXELS
 }
 
 /// The branches of the pass and their consumers; equal outputs share a branch.
@@ -270,9 +270,8 @@ impl Decoder {
     }
 
     fn start(&self) -> Result<Pass, VideoError> {
-        let (path, stream, clock) = (&self.path, self.probe.stream, self.probe.clock);
-        Plan { path, stream, clock, seek_ms: None, until_ms: None, branches: &self.branches }
-            .start(&self.limits)
+        let (path, probe, branches) = (&self.path, &self.probe, &self.branches);
+        Plan { path, probe, seek_ms: None, until_ms: None, branches }.start(&self.limits)
     }
 
     fn take(&mut self, picture: Picture) -> Result<(), VideoError> {
@@ -394,8 +393,8 @@ impl Decoder {
                 continue;
             };
             let branches = [Branch { which: Which::These(vec![last]), scale: self.branches[index].scale }];
-            let (path, stream, clock) = (&self.path, self.probe.stream, self.probe.clock);
-            let plan = Plan { path, stream, clock, seek_ms: None, until_ms: None, branches: &branches };
+            let (path, probe) = (&self.path, &self.probe);
+            let plan = Plan { path, probe, seek_ms: None, until_ms: None, branches: &branches };
             match plan.start(&self.limits).map(|mut pass| pass.next_picture()) {
                 Ok(Some(picture)) => self.consumers[index].yield_frame(time_ms, picture, &mut self.ready),
                 Ok(None) => {}

@@ -42,7 +42,7 @@ pub fn decode_joined(paths: &[&Path], side: u32, read: impl FnOnce(&mut dyn Read
     run.may_read(list.path());
     run.option("-vf", fine(side));
     run.option(frame_rate_mode(), "passthrough");
-    run.args(["-an", "-f", "rawvideo", "-pix_fmt", "rgb24", "pipe:1"]);
+    run.args(["-an", "-threads", "1", "-f", "rawvideo", "-pix_fmt", "rgb24", "pipe:1"]);
     let mut running = Running::start(run, &limits)?;
     if let Some(mut stdout) = running.take_stdout() {
         read(&mut stdout);

@@ -32,6 +32,7 @@ pub mod sprites;
 mod still;
 mod subtitles;
 mod tesseract;
+mod threads;
 pub mod thumbnails;
 mod watchdog;
 

@@ -9,8 +9,10 @@ use super::clock::Clock;
 use super::colour::{Chroma, Matrix, ToRgb};
 use super::ffmpeg;
 use super::nut::Demuxer;
+use super::probe::Probe;
 use super::run::Run;
 use super::running::{Finished, Output, Running};
+use super::threads::Decoding;
 use super::{Limits, VideoError};
 use crate::preprocess::Resampling;
 use crate::sample::grid::{Pixels, Rate};
@@ -18,9 +20,6 @@ use crate::sample::grid::{Pixels, Rate};
 /// Seconds added to all times, so that none is negative in the pipe: the first frame may lie before the one that the
 /// probe found.
 const BIAS_SECONDS: i64 = 100;
-
-/// ffmpeg's own limit: each thread holds pictures in memory.
-const MAX_DECODING_THREADS: usize = 16;
 
 /// How a branch scales its pictures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,8 +63,7 @@ pub(super) struct Branch {
 #[derive(Debug, Clone)]
 pub(super) struct Plan<'a> {
     pub(super) path: &'a Path,
-    pub(super) stream: u32,
-    pub(super) clock: Clock,
+    pub(super) probe: &'a Probe,
     /// Seeks to the key frame before this time.
     pub(super) seek_ms: Option<i64>,
     /// Stops before this time.
@@ -106,27 +104,30 @@ pub(super) struct Pass {
     colours: Vec<Option<ToRgb>>,
     /// For each branch, the bytes of a pixel.
     bytes_per_pixel: Vec<u64>,
+    _decoding: Decoding,
 }
 
 impl Plan<'_> {
     pub(super) fn start(&self, limits: &Limits) -> Result<Pass, VideoError> {
-        let mut running = Running::start(self.run(limits), limits)?;
+        let decoding = Decoding::begin(self.probe.pixels());
+        let mut running = Running::start(self.run(&decoding, limits), limits)?;
         let stdout = running.take_stdout().ok_or_else(|| VideoError::Ffmpeg("its output is gone".into()))?;
         let most = limits.max_pixels.saturating_mul(3);
         let demuxer = Demuxer::open(BufReader::with_capacity(1 << 16, stdout), most).unwrap_or(None);
         let units = self.branches.iter().map(|b| (self.shift(b), self.time_base(b))).collect();
         let colours = self.branches.iter().map(|b| b.scale.to_rgb()).collect();
         let bytes_per_pixel = self.branches.iter().map(|b| b.scale.bytes_per_pixel()).collect();
-        Ok(Pass { running, demuxer, units, colours, bytes_per_pixel })
+        Ok(Pass { running, demuxer, units, colours, bytes_per_pixel, _decoding: decoding })
     }
 
-    fn run(&self, limits: &Limits) -> Run {
+    fn run(&self, decoding: &Decoding, limits: &Limits) -> Run {
         let mut run = Run::ffmpeg();
+        // The scalers' pictures are too small to gain from threads.
         run.args(["-filter_complex_threads", "1", "-copyts", "-an", "-sn", "-dn"]);
-        run.option("-threads", decoding_threads().to_string());
+        run.option("-threads", decoding.threads().to_string());
         if let Some(ms) = self.seek_ms {
             run.args(["-seek_timestamp", "1", "-noaccurate_seek"]);
-            run.option("-ss", format!("{:.6}", self.clock.container_seconds(ms)));
+            run.option("-ss", format!("{:.6}", self.probe.clock.container_seconds(ms)));
         }
         run.input(self.path, limits);
         run.option("-filter_complex", self.graph());
@@ -139,16 +140,19 @@ impl Plan<'_> {
             run.option(format!("-enc_time_base:v:{index}"), format!("{num}:{den}"));
             run.option(format!("-pix_fmt:v:{index}"), branch.scale.pixel_format());
         }
-        run.args(["-c:v", "rawvideo", "-map_metadata", "-1", "-map_chapters", "-1"]);
+        // By default threads copy the raw pictures, and each copy waits for them.
+        run.args(["-c:v", "rawvideo", "-threads", "1", "-map_metadata", "-1", "-map_chapters", "-1"]);
         run.args(["-write_index", "0", "-f", "nut", "pipe:1"]);
         run
     }
 
     fn graph(&self) -> String {
-        let until =
-            self.until_ms.map(|ms| format!("trim=end_pts={},", self.clock.pts_at(ms))).unwrap_or_default();
+        let until = self
+            .until_ms
+            .map(|ms| format!("trim=end_pts={},", self.probe.clock.pts_at(ms)))
+            .unwrap_or_default();
         let inputs: String = (0..self.branches.len()).map(|i| format!("[in{i}]")).collect();
-        let mut graph = format!("[0:{}]{until}split={}{inputs}", self.stream, self.branches.len());
+        let mut graph = format!("[0:{}]{until}split={}{inputs}", self.probe.stream, self.branches.len());
         for (index, branch) in self.branches.iter().enumerate() {
             graph += &format!(";[in{index}]{}{}[out{index}]", self.select(branch), branch.scale.filter());
         }
@@ -159,7 +163,9 @@ impl Plan<'_> {
         let bias = -self.shift(branch);
         match &branch.which {
             Which::Every => format!("setpts=PTS+({bias}),"),
-            Which::From(ms) => format!("trim=start_pts={},setpts=PTS+({bias}),", self.clock.pts_at(*ms)),
+            Which::From(ms) => {
+                format!("trim=start_pts={},setpts=PTS+({bias}),", self.probe.clock.pts_at(*ms))
+            }
             Which::These(times) => format!("select='{}',setpts=PTS+({bias}),", any_of(times)),
             Which::Grid(rate) => self.grid(*rate),
         }
@@ -169,10 +175,13 @@ impl Plan<'_> {
     /// [`crate::sample::grid`] does. The absolute clock is kept in whole periods. ffmpeg passes the end time through
     /// `setpts` unchanged, so on another clock `fps` would repeat the last picture up to that time.
     fn grid(&self, rate: Rate) -> String {
-        let fine = fine_ticks(self.clock.den);
+        let fine = fine_ticks(self.probe.clock.den);
         let per_ms = fine / 1000;
-        let (num, den, origin) =
-            (i128::from(self.clock.num), i128::from(self.clock.den), i128::from(self.clock.origin));
+        let (num, den, origin) = (
+            i128::from(self.probe.clock.num),
+            i128::from(self.probe.clock.den),
+            i128::from(self.probe.clock.origin),
+        );
         let origin_fine = rounded(origin * num * i128::from(fine), den);
         let periods = self.base_periods(rate);
         let base = i128::from(periods * rate.den) * i128::from(fine);
@@ -186,7 +195,7 @@ impl Plan<'_> {
 
     /// The number of whole multiples of `rate.den` seconds before the first frame.
     fn base_periods(&self, rate: Rate) -> i64 {
-        let Clock { num, den, origin } = self.clock;
+        let Clock { num, den, origin } = self.probe.clock;
         let seconds = (i128::from(origin) * i128::from(num)).div_euclid(i128::from(den));
         (seconds / i128::from(rate.den)).max(0) as i64
     }
@@ -195,22 +204,16 @@ impl Plan<'_> {
     fn shift(&self, branch: &Branch) -> i64 {
         match &branch.which {
             Which::Grid(rate) => -bias_intervals(*rate),
-            _ => self.clock.origin.saturating_sub(self.clock.ticks(BIAS_SECONDS)),
+            _ => self.probe.clock.origin.saturating_sub(self.probe.clock.ticks(BIAS_SECONDS)),
         }
     }
 
     fn time_base(&self, branch: &Branch) -> (i64, i64) {
         match &branch.which {
             Which::Grid(rate) => (rate.den, rate.num),
-            _ => (self.clock.num, self.clock.den),
+            _ => (self.probe.clock.num, self.probe.clock.den),
         }
     }
-}
-
-/// One thread per core. By default ffmpeg takes one more, and the same number again for each scaler. The scalers'
-/// pictures are too small to gain from threads.
-fn decoding_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from).min(MAX_DECODING_THREADS)
 }
 
 fn bias_intervals(rate: Rate) -> i64 {

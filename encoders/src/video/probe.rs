@@ -111,6 +111,11 @@ pub fn probe(path: &Path, limits: &Limits) -> Result<Probe, VideoError> {
 }
 
 impl Probe {
+    /// Pixels of a frame as shown.
+    pub(super) fn pixels(&self) -> u64 {
+        u64::from(self.width) * u64::from(self.height)
+    }
+
     /// How far before a wanted frame a seek aims. ffmpeg finds key frames by decoding time. In streams without an index
     /// it may land anywhere, and the next key frame may be seconds away.
     pub(super) fn seek_margin_ms(&self) -> i64 {

@@ -97,8 +97,7 @@ pub fn seek_agrees_with(
         let branches = [Branch { which: Which::Every, scale: Scale::Rough(last.width, last.height) }];
         let plan = Plan {
             path,
-            stream: probe.stream,
-            clock: probe.clock,
+            probe,
             seek_ms: Some(seek_ms),
             until_ms: Some(last.time_ms + 1),
             branches: &branches,

@@ -151,11 +151,10 @@ impl Reader<'_> {
             Branch { which: Which::Every, scale: Scale::Nothing },
             Branch { which, scale: fine(self.scaling, self.probe) },
         ];
-        let Probe { stream, clock, .. } = *self.probe;
+        let clock = self.probe.clock;
         let plan = Plan {
             path: self.path,
-            stream,
-            clock,
+            probe: self.probe,
             seek_ms,
             until_ms: Some(self.span.end),
             branches: &branches,
