@@ -104,7 +104,7 @@ pub(super) struct Pass {
     colours: Vec<Option<ToRgb>>,
     /// For each branch, the bytes of a pixel.
     bytes_per_pixel: Vec<u64>,
-    _decoding: Decoding,
+    _decoding: Decoding<'static>,
 }
 
 impl Plan<'_> {
@@ -120,7 +120,7 @@ impl Plan<'_> {
         Ok(Pass { running, demuxer, units, colours, bytes_per_pixel, _decoding: decoding })
     }
 
-    fn run(&self, decoding: &Decoding, limits: &Limits) -> Run {
+    fn run(&self, decoding: &Decoding<'_>, limits: &Limits) -> Run {
         let mut run = Run::ffmpeg();
         // The scalers' pictures are too small to gain from threads.
         run.args(["-filter_complex_threads", "1", "-copyts", "-an", "-sn", "-dn"]);

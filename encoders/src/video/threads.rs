@@ -3,6 +3,7 @@
 //! Threads of a decoder work on one frame each and wait for parts of each other's, so each frame costs more processor
 //! time than with one thread. BENCHMARKS.md has the figures.
 
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// ffmpeg's own limit: each thread holds pictures in memory.
@@ -12,63 +13,98 @@ const SMALL: u64 = 320 * 240;
 /// Pixels of a frame up to which filters, conversion and shot detection occupy another core meanwhile.
 const MEDIUM: u64 = 1280 * 720;
 
-/// The decodes that this process runs now.
-static RUNNING: AtomicUsize = AtomicUsize::new(0);
+/// The cores that the decodes of this process share.
+static CORES: LazyLock<Cores> =
+    LazyLock::new(|| Cores::new(std::thread::available_parallelism().map_or(1, usize::from)));
+
+/// Cores, and the decodes that run on them now.
+#[derive(Debug)]
+struct Cores {
+    count: usize,
+    decodes: AtomicUsize,
+}
 
 /// A decode that runs until this is dropped.
 #[derive(Debug)]
-pub(super) struct Decoding {
+pub(super) struct Decoding<'a> {
+    cores: &'a Cores,
     threads: usize,
 }
 
-impl Decoding {
+impl Decoding<'static> {
     /// Begins to decode frames of so many pixels.
-    pub(super) fn begin(pixels: u64) -> Decoding {
-        let running = RUNNING.fetch_add(1, Ordering::Relaxed) + 1;
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Decoding { threads: threads(pixels, cores.div_ceil(running)) }
+    pub(super) fn begin(pixels: u64) -> Self {
+        CORES.begin(pixels)
     }
+}
 
+impl Decoding<'_> {
     /// Threads for its decoder.
     pub(super) fn threads(&self) -> usize {
         self.threads
     }
 }
 
-impl Drop for Decoding {
+impl Drop for Decoding<'_> {
     fn drop(&mut self) {
-        RUNNING.fetch_sub(1, Ordering::Relaxed);
+        self.cores.decodes.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Threads for frames of so many pixels on these cores.
-fn threads(pixels: u64, cores: usize) -> usize {
-    let threads = match pixels {
-        ..=SMALL => 1,
-        ..=MEDIUM => cores.saturating_sub(1),
-        _ => cores,
-    };
-    threads.clamp(1, MOST)
+impl Cores {
+    fn new(count: usize) -> Self {
+        Cores { count, decodes: AtomicUsize::new(0) }
+    }
+
+    fn begin(&self, pixels: u64) -> Decoding<'_> {
+        let decodes = self.decodes.fetch_add(1, Ordering::Relaxed) + 1;
+        let share = self.count.div_ceil(decodes);
+        let threads = match pixels {
+            ..=SMALL => 1,
+            ..=MEDIUM => share.saturating_sub(1),
+            _ => share,
+        };
+        Decoding { cores: self, threads: threads.clamp(1, MOST) }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Begins decodes of frames with so many pixels, one after the other, and compares their threads. Afterwards all cores
+    /// are free again.
     #[track_caller]
-    fn check(pixels: u64, expected_by_cores: &[(usize, usize)]) {
-        for &(cores, expected) in expected_by_cores {
-            assert_eq!(threads(pixels, cores), expected, "{pixels} pixels, {cores} cores");
+    fn check(cores: usize, decodes: &[u64], expected: &[usize]) {
+        let cores = Cores::new(cores);
+        for _ in 0..2 {
+            let begun: Vec<_> = decodes.iter().map(|&pixels| cores.begin(pixels)).collect();
+            assert_eq!(begun.iter().map(Decoding::threads).collect::<Vec<_>>(), expected);
+        }
+    }
+
+    const FULL_HD: u64 = 1920 * 1080;
+
+    #[test]
+    fn small_frames_take_one_thread_and_large_ones_all_cores() {
+        for (cores, small, medium, large) in [(1, 1, 1, 1), (2, 1, 1, 2), (8, 1, 7, 8), (64, 1, 16, 16)] {
+            for pixels in [0, 320 * 240] {
+                check(cores, &[pixels], &[small]);
+            }
+            for pixels in [320 * 240 + 1, 1280 * 720] {
+                check(cores, &[pixels], &[medium]);
+            }
+            for pixels in [1280 * 720 + 1, FULL_HD, u64::MAX] {
+                check(cores, &[pixels], &[large]);
+            }
         }
     }
 
     #[test]
-    fn small_frames_take_one_thread_and_large_ones_all_cores() {
-        check(0, &[(1, 1), (64, 1)]);
-        check(320 * 240, &[(1, 1), (2, 1), (64, 1)]);
-        check(640 * 360, &[(1, 1), (2, 1), (8, 7), (17, 16), (64, 16)]);
-        check(1280 * 720, &[(1, 1), (2, 1), (4, 3), (64, 16)]);
-        check(1920 * 1080, &[(1, 1), (2, 2), (8, 8), (64, 16)]);
-        check(u64::MAX, &[(1, 1), (2, 2), (64, 16)]);
+    fn decodes_that_run_at_once_share_the_cores() {
+        check(2, &[FULL_HD; 3], &[2, 1, 1]);
+        check(8, &[FULL_HD; 4], &[8, 4, 3, 2]);
+        check(8, &[1280 * 720; 4], &[7, 3, 2, 1]);
+        check(8, &[0, FULL_HD], &[1, 4]);
     }
 }
