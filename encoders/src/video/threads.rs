@@ -59,10 +59,12 @@ impl Cores {
     fn begin(&self, pixels: u64) -> Decoding<'_> {
         let decodes = self.decodes.fetch_add(1, Ordering::Relaxed) + 1;
         let share = self.count.div_ceil(decodes);
-        let threads = match pixels {
-            ..=SMALL => 1,
-            ..=MEDIUM => share.saturating_sub(1),
-            _ => share,
+        let threads = if pixels <= SMALL {
+            1
+        } else if pixels <= MEDIUM {
+            share.saturating_sub(1)
+        } else {
+            share
         };
         Decoding { cores: self, threads: threads.clamp(1, MOST) }
     }
