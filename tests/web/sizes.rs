@@ -129,7 +129,7 @@ async fn nothing_moves_while_a_screen_loads() {
         page.until("the line", "!document.getElementById('model-notice').hidden").await;
         page.run_at_start(OBSERVE).await;
         let mut found = Vec::new();
-        // Here no picture has told its shape yet. The results are left first: one that still loads there would tell it.
+        // Here no picture's shape is known. The results are left first: a picture that still loads there would make it known.
         page.open("/models").await;
         page.run("localStorage.removeItem('reprise_ratio')", Value::Null).await;
         page.open("/?q=anything").await;

@@ -63,6 +63,7 @@ pub(super) struct Branch {
 #[derive(Debug, Clone)]
 pub(super) struct Plan<'a> {
     pub(super) path: &'a Path,
+    /// The facts of the file: the pass reads its video stream, and times are on that stream's clock.
     pub(super) probe: &'a Probe,
     /// Seeks to the key frame before this time.
     pub(super) seek_ms: Option<i64>,
@@ -104,6 +105,7 @@ pub(super) struct Pass {
     colours: Vec<Option<ToRgb>>,
     /// For each branch, the bytes of a pixel.
     bytes_per_pixel: Vec<u64>,
+    /// Held until ffmpeg ends: it counts as running.
     _decoding: Decoding<'static>,
 }
 
@@ -175,13 +177,10 @@ impl Plan<'_> {
     /// [`crate::sample::grid`] does. The absolute clock is kept in whole periods. ffmpeg passes the end time through
     /// `setpts` unchanged, so on another clock `fps` would repeat the last picture up to that time.
     fn grid(&self, rate: Rate) -> String {
-        let fine = fine_ticks(self.probe.clock.den);
+        let Clock { num, den, origin } = self.probe.clock;
+        let fine = fine_ticks(den);
         let per_ms = fine / 1000;
-        let (num, den, origin) = (
-            i128::from(self.probe.clock.num),
-            i128::from(self.probe.clock.den),
-            i128::from(self.probe.clock.origin),
-        );
+        let (num, den, origin) = (i128::from(num), i128::from(den), i128::from(origin));
         let origin_fine = rounded(origin * num * i128::from(fine), den);
         let periods = self.base_periods(rate);
         let base = i128::from(periods * rate.den) * i128::from(fine);

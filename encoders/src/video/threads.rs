@@ -1,7 +1,8 @@
 //! How many threads decode a video.
 //!
 //! Threads of a decoder work on one frame each and wait for parts of each other's, so each frame costs more processor
-//! time than with one thread. BENCHMARKS.md has the figures.
+//! time than with one thread. BENCHMARKS.md has the figures. ffmpeg keeps its threads until its end: a long decode that
+//! begins beside others does not take their cores later.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,7 +33,7 @@ pub(super) struct Decoding<'a> {
 }
 
 impl Decoding<'static> {
-    /// Begins to decode frames of so many pixels.
+    /// Counts a decode as running. A frame has `pixels` pixels.
     pub(super) fn begin(pixels: u64) -> Self {
         CORES.begin(pixels)
     }
@@ -74,8 +75,8 @@ impl Cores {
 mod tests {
     use super::*;
 
-    /// Begins decodes of frames with so many pixels, one after the other, and compares their threads. Afterwards all cores
-    /// are free again.
+    /// Compares the threads of decodes that begin one after the other. `decodes` has the pixels of each one's frames. The
+    /// second round shows that ended decodes leave their cores.
     #[track_caller]
     fn check(cores: usize, decodes: &[u64], expected: &[usize]) {
         let cores = Cores::new(cores);
