@@ -87,14 +87,38 @@ impl<'a> Ahead<'a> {
         Shares { next, left, most: left.div_ceil(shares.max(1)) }
     }
 
-    /// Prefetches the next two lines, while any remain.
+    /// Spreads the memory evenly over `steps` steps. Lines that come from far would otherwise fill the few buffers of L1's
+    /// misses, and loads from L2 would wait for them.
+    #[inline(always)]
+    pub(super) fn spread(self, steps: usize) -> Spread<'a> {
+        let pairs = self.0.len().div_ceil(2 * LINE);
+        Spread { bytes: self.0, shift: (steps / pairs.max(1)).max(1).ilog2() }
+    }
+}
+
+/// Memory that is prefetched two lines at a time, every `1 << shift` steps.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spread<'a> {
+    bytes: &'a [u8],
+    shift: u32,
+}
+
+impl Spread<'_> {
+    /// Prefetches two lines if it is this step's turn and any remain.
     #[inline(always)]
     pub(super) fn fetch<L: Lanes>(self, step: usize) {
-        if step * 2 * LINE < self.0.len() {
-            let from = self.0.as_ptr().wrapping_add(step * 2 * LINE);
+        if let Some(from) = self.lines_of(step) {
+            let from = self.bytes.as_ptr().wrapping_add(from);
             L::prefetch_far(from);
             L::prefetch_far(from.wrapping_add(LINE));
         }
+    }
+
+    /// Where a step's lines begin.
+    #[inline(always)]
+    fn lines_of(self, step: usize) -> Option<usize> {
+        let from = (step >> self.shift) * 2 * LINE;
+        (step & ((1 << self.shift) - 1) == 0 && from < self.bytes.len()).then_some(from)
     }
 }
 
@@ -117,5 +141,35 @@ impl Shares {
         }
         self.next = self.next.wrapping_add(lines * LINE);
         self.left -= lines;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The steps that prefetch, if this many lines are spread over so many steps. Together they prefetch lines in order,
+    /// without a gap.
+    #[track_caller]
+    fn check(lines: usize, steps: usize, expected: &[usize]) {
+        let bytes = vec![0_u8; lines * LINE];
+        let spread = Ahead(&bytes).spread(steps);
+        let starts: Vec<(usize, usize)> =
+            (0..steps).filter_map(|step| Some((step, spread.lines_of(step)?))).collect();
+        assert_eq!(starts.iter().map(|(step, _)| *step).collect::<Vec<_>>(), expected);
+        assert!(starts.iter().enumerate().all(|(at, (_, from))| *from == at * 2 * LINE));
+    }
+
+    #[test]
+    fn lines_are_spread_over_all_steps() {
+        check(0, 8, &[]);
+        check(1, 8, &[0]);
+        check(8, 16, &[0, 4, 8, 12]);
+        check(7, 16, &[0, 4, 8, 12]);
+        check(6, 16, &[0, 4, 8]);
+        check(8, 4, &[0, 1, 2, 3]);
+        // No step prefetches more than two lines.
+        check(20, 4, &[0, 1, 2, 3]);
+        check(8, 0, &[]);
     }
 }

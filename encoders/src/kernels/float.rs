@@ -179,12 +179,14 @@ impl<const ROWS: usize> Work for OfRows<'_, ROWS> {
     unsafe fn run<L: Lanes>(self) {
         let Factors { rows, stride, panel, into, across, ahead } = self.0;
         // With narrow registers, one half of the panel after the other.
-        for from in (0..PANEL).step_by(2 * L::COUNT) {
+        let (lines, halves) = (panel.len() / PANEL, PANEL / (2 * L::COUNT));
+        let ahead = ahead.spread(lines * halves);
+        for (half, from) in (0..PANEL).step_by(2 * L::COUNT).enumerate() {
             // SAFETY: as the caller promises; a line of the panel has `PANEL` values.
             unsafe {
                 let mut sums = [[L::splat(0.0); 2]; ROWS];
                 for (at, line) in panel.chunks_exact(PANEL).enumerate() {
-                    ahead.fetch::<L>(at);
+                    ahead.fetch::<L>(half * lines + at);
                     let line = line.as_ptr().add(from);
                     let (left, right) = (L::load(line), L::load(line.add(L::COUNT)));
                     for (row, sums) in sums.iter_mut().enumerate() {
