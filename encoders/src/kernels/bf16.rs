@@ -336,7 +336,7 @@ impl<const ROWS: usize> Work for Widened<'_, ROWS> {
         let Factors { rows, panel, into, across, ahead } = self.0;
         // With narrow registers, one half of the panel after the other.
         let (lines, halves) = (panel.len() / PANEL, PANEL / (2 * L::COUNT));
-        let ahead = ahead.spread(lines * halves);
+        let mut ahead = ahead.spread(lines * halves);
         for (half, from) in (0..PANEL).step_by(2 * L::COUNT).enumerate() {
             // SAFETY: as the caller promises; a line of the panel has `PANEL` words and begins a cache line, and a row has two
             // words for each line; a row of sums has `PANEL` values.
@@ -403,7 +403,7 @@ mod x86 {
     #[target_feature(enable = "avx512f,avx512bf16")]
     unsafe fn tile<const ROWS: usize>(factors: Factors<'_>) {
         let Factors { rows, panel, into, across, ahead } = factors;
-        let ahead = ahead.spread(panel.len() / PANEL);
+        let mut ahead = ahead.spread(panel.len() / PANEL);
         // All loops over rows have a length that is known here: only then the sums stay in registers.
         let mut sums = [[_mm512_setzero_ps(); 2]; ROWS];
         // SAFETY: a line has 32 words; every row has as many words as the panel has lines; a row of sums has 32 values.

@@ -59,6 +59,8 @@ pub(super) struct Ahead<'a>(&'a [u8]);
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
+/// Lines that one step prefetches: processors bring them in pairs.
+const LINES_AT_ONCE: usize = 2;
 
 impl<'a> Ahead<'a> {
     /// The share of `next` to prefetch during one of several tiles.
@@ -90,35 +92,46 @@ impl<'a> Ahead<'a> {
     /// Spreads the memory evenly over `steps` steps. Lines that come from far would otherwise fill the few buffers of L1's
     /// misses, and loads from L2 would wait for them.
     #[inline(always)]
-    pub(super) fn spread(self, steps: usize) -> Spread<'a> {
-        let pairs = self.0.len().div_ceil(2 * LINE);
-        Spread { bytes: self.0, shift: (steps / pairs.max(1)).max(1).ilog2() }
+    pub(super) fn spread(self, steps: usize) -> Spread {
+        let (next, left) = self.lines();
+        let turns = left.div_ceil(LINES_AT_ONCE);
+        let every = (steps / turns.max(1)).max(1);
+        Spread {
+            next,
+            turn: if turns == 0 { usize::MAX } else { 0 },
+            every,
+            last: turns.saturating_sub(1) * every,
+        }
     }
 }
 
-/// Memory that is prefetched two lines at a time, every `1 << shift` steps.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Spread<'a> {
-    bytes: &'a [u8],
-    shift: u32,
+/// Memory that is prefetched a few lines at a time, every so many steps.
+pub(super) struct Spread {
+    next: *const u8,
+    /// The next step that prefetches.
+    turn: usize,
+    /// Steps from one that prefetches to the next.
+    every: usize,
+    /// The last step that prefetches.
+    last: usize,
 }
 
-impl Spread<'_> {
-    /// Prefetches two lines if it is this step's turn and any remain.
+impl Spread {
+    /// Prefetches some lines if it is this step's turn and any remain. Steps come in order, from 0 on.
     #[inline(always)]
-    pub(super) fn fetch<L: Lanes>(self, step: usize) {
-        if let Some(from) = self.lines_of(step) {
-            let from = self.bytes.as_ptr().wrapping_add(from);
-            L::prefetch_far(from);
-            L::prefetch_far(from.wrapping_add(LINE));
+    pub(super) fn fetch<L: Lanes>(&mut self, step: usize) {
+        if step == self.turn {
+            for line in 0..LINES_AT_ONCE {
+                L::prefetch_far(self.next.wrapping_add(line * LINE));
+            }
+            self.take_turn();
         }
     }
 
-    /// Where a step's lines begin.
     #[inline(always)]
-    fn lines_of(self, step: usize) -> Option<usize> {
-        let from = (step >> self.shift) * 2 * LINE;
-        (step & ((1 << self.shift) - 1) == 0 && from < self.bytes.len()).then_some(from)
+    fn take_turn(&mut self) {
+        self.next = self.next.wrapping_add(LINES_AT_ONCE * LINE);
+        self.turn = if self.turn < self.last { self.turn + self.every } else { usize::MAX };
     }
 }
 
@@ -153,11 +166,16 @@ mod tests {
     #[track_caller]
     fn check(lines: usize, steps: usize, expected: &[usize]) {
         let bytes = vec![0_u8; lines * LINE];
-        let spread = Ahead(&bytes).spread(steps);
-        let starts: Vec<(usize, usize)> =
-            (0..steps).filter_map(|step| Some((step, spread.lines_of(step)?))).collect();
-        assert_eq!(starts.iter().map(|(step, _)| *step).collect::<Vec<_>>(), expected);
-        assert!(starts.iter().enumerate().all(|(at, (_, from))| *from == at * 2 * LINE));
+        let mut spread = Ahead(&bytes).spread(steps);
+        let mut got = Vec::new();
+        for step in 0..steps {
+            if step == spread.turn {
+                assert_eq!(spread.next, bytes[got.len() * LINES_AT_ONCE * LINE..].as_ptr());
+                spread.take_turn();
+                got.push(step);
+            }
+        }
+        assert_eq!(got, expected);
     }
 
     #[test]
@@ -166,7 +184,7 @@ mod tests {
         check(1, 8, &[0]);
         check(8, 16, &[0, 4, 8, 12]);
         check(7, 16, &[0, 4, 8, 12]);
-        check(6, 16, &[0, 4, 8]);
+        check(6, 16, &[0, 5, 10]);
         check(8, 4, &[0, 1, 2, 3]);
         // No step prefetches more than two lines.
         check(20, 4, &[0, 1, 2, 3]);

@@ -106,7 +106,7 @@ mod x86 {
     #[target_feature(enable = "avx512f,avx512vnni")]
     pub(super) unsafe fn tile_of_bytes<const ROWS: usize>(factors: Factors<'_>) {
         let Factors { rows, stride, panel, into, ahead } = factors;
-        let ahead = ahead.spread(panel.len() / (PANEL * GROUP));
+        let mut ahead = ahead.spread(panel.len() / (PANEL * GROUP));
         // All loops over rows have a length that is known here: only then the sums stay in registers.
         let mut sums = [[_mm512_setzero_si512(); 2]; ROWS];
         // SAFETY: a line has 128 bytes; every row has as many groups of four as the panel has lines; a row of sums has

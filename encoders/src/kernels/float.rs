@@ -180,7 +180,7 @@ impl<const ROWS: usize> Work for OfRows<'_, ROWS> {
         let Factors { rows, stride, panel, into, across, ahead } = self.0;
         // With narrow registers, one half of the panel after the other.
         let (lines, halves) = (panel.len() / PANEL, PANEL / (2 * L::COUNT));
-        let ahead = ahead.spread(lines * halves);
+        let mut ahead = ahead.spread(lines * halves);
         for (half, from) in (0..PANEL).step_by(2 * L::COUNT).enumerate() {
             // SAFETY: as the caller promises; a line of the panel has `PANEL` values.
             unsafe {
