@@ -14,8 +14,8 @@ pub struct ComputeArgs {
     /// Device of the model: auto (the first GPU if there is one, else the CPU), cpu, cuda or cuda:N
     #[arg(long, value_name = "DEVICE", default_value_t = DeviceChoice::Auto)]
     device: DeviceChoice,
-    /// Precision of matrix products: f32; on a CPU also int8 (fastest with AVX-512 VNNI) or bf16 (fast with AVX512-BF16); on a
-    /// GPU also bf16 or f16. Each precision is a space of its own
+    /// Precision of matrix products: f32; on a CPU also int8 (fastest with AVX-512 VNNI) or bf16 (fast with AMX or AMD's
+    /// AVX512-BF16); on a GPU also bf16 or f16. Each precision is a space of its own
     #[arg(long, env = "REPRISE_PRECISION", default_value = "f32")]
     precision: Precision,
 }

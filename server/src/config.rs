@@ -159,8 +159,9 @@ pub struct Config {
     /// makes another embedding space [default: all]
     #[arg(long, env = "REPRISE_DIM", value_parser = clap::value_parser!(u32).range(16..=65_536))]
     pub dim: Option<u32>,
-    /// Number format of the models' arithmetic: f32; int8 on a CPU (most with AVX-512 VNNI), bf16 on one with AVX512-BF16
-    /// or on a GPU, and f16 on a GPU are faster and slightly less exact; another format makes another embedding space
+    /// Number format of the models' arithmetic: f32; int8 on a CPU (most with AVX-512 VNNI), bf16 on one with AMX or
+    /// AMD's AVX512-BF16 or on a GPU, and f16 on a GPU are faster and slightly less exact; another format makes another
+    /// embedding space
     #[arg(long, env = "REPRISE_PRECISION", default_value = "f32")]
     pub precision: Precision,
     /// Requests that one model's pool admits at once; more are answered 429

@@ -14,8 +14,8 @@ pub enum Precision {
     /// 8-bit integers; weights scaled per output channel, activations per row; patches and attention in bf16. CPU only. Fastest
     /// with AVX-512 VNNI; without AVX2 it is the same as [`Precision::F32`].
     Int8,
-    /// bfloat16: 16 bits with the exponent range of f32. On a CPU without AVX512-BF16 it saves memory
-    /// and is about as fast as [`Precision::F32`]; without AVX2 it is the same.
+    /// bfloat16: 16 bits with the exponent range of f32. On a CPU without AMX or a fast AVX512-BF16 it
+    /// saves memory and is about as fast as [`Precision::F32`]; without AVX2 it is the same.
     Bf16,
     /// 16-bit floats of IEEE 754, up to 65,504. GPU only.
     F16,
