@@ -160,7 +160,7 @@ pub struct Config {
     #[arg(long, env = "REPRISE_DIM", value_parser = clap::value_parser!(u32).range(16..=65_536))]
     pub dim: Option<u32>,
     /// Number format of the models' arithmetic: f32; int8 on a CPU (most with AVX-512 VNNI), bf16 on one with AMX or
-    /// AMD's AVX512-BF16 or on a GPU, and f16 on a GPU are faster and slightly less exact; another format makes another
+    /// AMD's AVX512-BF16, or on a GPU, and f16 on a GPU are faster and slightly less exact; another format makes another
     /// embedding space
     #[arg(long, env = "REPRISE_PRECISION", default_value = "f32")]
     pub precision: Precision,

@@ -89,8 +89,8 @@ impl<'a> Ahead<'a> {
         Shares { next, left, most: left.div_ceil(shares.max(1)) }
     }
 
-    /// Spreads the memory evenly over `steps` steps. Lines that come from far would otherwise fill the few buffers of L1's
-    /// misses, and loads from L2 would wait for them.
+    /// Spreads the prefetches evenly over the `steps` steps of a product. In a burst they would fill the few buffers of L1's
+    /// misses, and the product's own loads from L2 would wait.
     #[inline(always)]
     pub(super) fn spread(self, steps: usize) -> Spread {
         let (next, left) = self.lines();
@@ -105,10 +105,10 @@ impl<'a> Ahead<'a> {
     }
 }
 
-/// Memory that is prefetched a few lines at a time, every so many steps.
+/// Memory that a product prefetches at regular intervals, two cache lines each time.
 pub(super) struct Spread {
     next: *const u8,
-    /// The next step that prefetches.
+    /// The next step that prefetches; `usize::MAX` if none is left.
     turn: usize,
     /// Steps from one that prefetches to the next.
     every: usize,
@@ -117,7 +117,7 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Prefetches some lines if it is this step's turn and any remain. Steps come in order, from 0 on.
+    /// Prefetches the next lines if it is this step's turn. The caller counts steps from 0 without a gap.
     #[inline(always)]
     pub(super) fn fetch<L: Lanes>(&mut self, step: usize) {
         if step == self.turn {
@@ -161,8 +161,8 @@ impl Shares {
 mod tests {
     use super::*;
 
-    /// The steps that prefetch, if this many lines are spread over so many steps. Together they prefetch lines in order,
-    /// without a gap.
+    /// Spreads `lines` cache lines over `steps` steps, and compares the steps that prefetch with `expected`. Each of them
+    /// must prefetch the lines that follow those of the one before.
     #[track_caller]
     fn check(lines: usize, steps: usize, expected: &[usize]) {
         let bytes = vec![0_u8; lines * LINE];

@@ -89,7 +89,7 @@ impl Processor {
         })
     }
 
-    /// Without AVX512-BF16 if it is slow. Tile registers take pairs too, and multiply them faster than either.
+    /// Without AVX512-BF16 if it is slow. A processor with tile registers keeps it: it rounds rows for them.
     fn without_slow_pairs(self, are_slow: bool) -> Processor {
         match self {
             Processor::Avx512 { vnni, amx: false, .. } if are_slow => {
@@ -160,8 +160,9 @@ impl Processor {
     }
 }
 
-/// Whether AVX512-BF16 takes longer for a pair than two products in f32 do. It does on Intel's processors since Sapphire
-/// Rapids, the first with AVX512-FP16: 76 GFLOP per CPU-second where f32 has 142. On AMD's Zen 4 it has 215, and f32 107.
+/// Whether AVX512-BF16 takes longer for a pair than two products in f32 take. It does on Intel's processors with
+/// AVX512-FP16 (Sapphire and Emerald Rapids were measured): 76 GFLOP per CPU-second, where f32 has 142. On AMD's Zen 4 it has
+/// 215, where f32 has 107.
 #[cfg(target_arch = "x86_64")]
 fn pairs_are_slow() -> bool {
     let vendor = std::arch::x86_64::__cpuid(0);
