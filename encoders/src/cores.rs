@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use rayon::{ThreadPoolBuilder, Yield};
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder, Yield};
 
+use crate::kernels::alone;
 use crate::threads;
 
 /// How long [`awake`] lets its work wait for threads that sleep.
@@ -33,6 +34,25 @@ pub fn on_cores<R: Send>(name: &str, work: impl FnOnce() -> R + Send) -> R {
             work()
         }
         None => work(),
+    }
+}
+
+/// One thread that shares its work with no other.
+#[derive(Debug)]
+pub struct OneCore(ThreadPool);
+
+impl OneCore {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// If the system gives none.
+    pub fn new() -> Result<OneCore, ThreadPoolBuildError> {
+        ThreadPoolBuilder::new().num_threads(1).build().map(OneCore)
+    }
+
+    /// Runs `work` on it.
+    pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        self.0.install(|| alone(work))
     }
 }
 
@@ -129,6 +149,7 @@ mod tests {
     use rayon::prelude::*;
 
     use super::*;
+    use crate::kernels::sharing;
 
     fn sum() -> usize {
         awake(|| (0..100).map(|round| (0..64).into_par_iter().map(|it| it * round).sum::<usize>()).sum())
@@ -141,6 +162,12 @@ mod tests {
         assert_eq!(on_cores("test", sum), expected);
         assert_eq!(on_cores("test", || awake(sum)), expected);
         assert_eq!(on_cores("test", || rayon::join(sum, sum)), (expected, expected));
+    }
+
+    #[test]
+    fn work_on_one_core_shares_nothing() {
+        let one = OneCore::new().unwrap();
+        assert_eq!(on_cores("test", || one.run(|| (sharing(), rayon::current_num_threads()))), (1, 1));
     }
 
     #[test]

@@ -33,7 +33,7 @@ mod wide;
 
 pub use area::{Lift, SizeRule};
 pub use cause::{Cause, with_causes};
-pub use cores::on_cores;
+pub use cores::{OneCore, on_cores};
 pub use device::{DeviceChoice, Placement, Precision, PrecisionError, UsableDevice, threads, usable_devices};
 pub use encoder::{
     Abilities, Clip, EncodeError, Encoder, Frame, FrameSize, Input, Scaling, Source, Space, TrainedOn,

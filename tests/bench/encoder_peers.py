@@ -28,6 +28,8 @@ MARKS = ("<!-- encoders: made by `make bench-encoders` -->", "<!-- encoders: end
 TOKENS = [16, 77, 248]
 # Shortest time of one measurement: reprise measures CPU time to 10 ms.
 RUN_SECONDS = 0.5
+# Pictures at a time, and pairs of runs, of which the speedup of all threads is measured.
+SHARED_BATCH, PAIRS = 8, 9
 
 os.environ["RAYON_NUM_THREADS"] = "1"
 os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
@@ -110,12 +112,13 @@ class Ours:
     """The binary, started again for every measurement."""
 
     def __init__(self, binary, folder, precision, what):
-        self.command = [binary, "bench", "encode", "--model", str(folder), "--precision", precision, "--runs", "1",
-                        "--json", *what]
+        self.command = [binary, "bench", "encode", "--model", str(folder), "--precision", precision, "--json", *what]
         self.peaks, self.shares = [], []
 
-    def report(self, *more):
-        return json.loads(subprocess.run([*self.command, *more], check=True, stdout=subprocess.PIPE).stdout)
+    def report(self, *more, runs=1, threads=1):
+        command = [*self.command, "--runs", str(runs), *more]
+        variables = {**os.environ, "RAYON_NUM_THREADS": str(threads)}
+        return json.loads(subprocess.run(command, env=variables, check=True, stdout=subprocess.PIPE).stdout)
 
     def measure(self):
         report = self.report()
@@ -123,6 +126,10 @@ class Ours:
         self.peaks.append(report["peak"]["gflop_per_cpu_second"])
         self.shares.append(measure["share_of_peak"])
         return 1 / measure["per_cpu_second"], 1 / measure["per_second"]
+
+    def speedup(self):
+        """How many times as fast a thread on every core is as one thread, in wall time."""
+        return self.report("--speedup", runs=PAIRS, threads=os.cpu_count())["measures"][0]["speedup"]
 
     def vectors(self):
         return numpy.float32(self.report("--vectors")["measures"][0]["vectors"])
@@ -192,7 +199,7 @@ class Bench:
 
     def __init__(self, arguments, folder):
         self.arguments, self.folder = arguments, folder
-        self.rows, self.halves, self.leasts, self.cosines = [], [], [], []
+        self.rows, self.halves, self.leasts, self.cosines, self.speedups = [], [], [], [], []
         self.peaks = {"f32": [], "bf16": [], "int8": []}
 
     def case(self, name, size, module, runs, model, inputs, what):
@@ -237,6 +244,9 @@ class Bench:
         for batch in batches:
             ours, theirs = self.case(name, f"{batch} at a time", module, runs, model, pictures(batch),
                                      ["--batch", str(batch)])
+            if batch == SHARED_BATCH:
+                cells = " | ".join(f"{it.speedup():.2f}" for it in ours.values())
+                self.speedups.append(f"| {name} | {cells} |")
         self.compare(f"{name}, {batches[-1]} pictures", ours, theirs)
 
     def text(self):
@@ -272,6 +282,13 @@ class Bench:
             "| tower | input | peer, f32 | reprise | | peer, bf16 | reprise | | peer, int8 | reprise | |",
             "|---|---|---|---|---|---|---|---|---|---|---|",
             *self.leasts,
+            "",
+            f"{os.cpu_count()} threads beside one, {SHARED_BATCH} pictures at a time: how many times as fast, in wall time, the median of "
+            f"{PAIRS} pairs of runs in turns:",
+            "",
+            "| tower | f32 | bf16 | int8 |",
+            "|---|---|---|---|",
+            *self.speedups,
             "",
             f"A product of 2048 x 2048 x 2048 by reprise's kernels does {peaks} per CPU-second; "
             f"PyTorch's f32 does {torch_peak():.0f}.",

@@ -63,9 +63,9 @@ impl PixelBatch {
             std::array::from_fn(|byte| value(byte as u8))
         });
         let mut patches = vec![0.0; self.pictures() * grid * grid * 3 * patch * patch];
-        let pictures = self.bytes.chunks_exact(side * side * 3);
-        let each = patches.chunks_exact_mut((grid * grid * 3 * patch * patch).max(1));
-        for (picture, patches) in pictures.zip(each) {
+        let pictures = self.bytes.par_chunks_exact(side * side * 3);
+        let each = patches.par_chunks_exact_mut((grid * grid * 3 * patch * patch).max(1));
+        pictures.zip(each).for_each(|(picture, patches)| {
             for (at, patch_values) in patches.chunks_exact_mut(3 * patch * patch).enumerate() {
                 let (top, left) = (at / grid * patch, at % grid * patch);
                 for (line, values) in patch_values.chunks_exact_mut(patch).enumerate() {
@@ -77,7 +77,7 @@ impl PixelBatch {
                     }
                 }
             }
-        }
+        });
         patches
     }
 

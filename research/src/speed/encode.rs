@@ -1,13 +1,15 @@
 //! `reprise bench encode`: the encoding speed of a model on this machine.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt::{self, Display, Formatter};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
 use reprise_encoders::large_product::{LargeProduct, SIDE};
-use reprise_encoders::{DEFAULT_MODEL, DeviceChoice, Embedder, Encoder, Input, ModelName, Precision};
+use reprise_encoders::{
+    DEFAULT_MODEL, DeviceChoice, Embedder, Encoder, Input, ModelName, OneCore, Precision,
+};
 use serde::Serialize;
 
 use super::meter::{Cost, Meter};
@@ -36,6 +38,9 @@ pub(super) struct EncodeArgs {
     /// Number of runs, each half a second or one batch long; the median counts
     #[arg(long, value_name = "N", default_value = "5", value_parser = count)]
     runs: usize,
+    /// Also encode each batch on one thread, in turns with all threads, and print how many times as fast all threads are
+    #[arg(long)]
+    speedup: bool,
     /// Print the raw vectors too, to compare them with other programs': the squares of frame N have the highest bytes
     /// of SplitMix64's outputs from seed 0, 16 pixels wide, in the order frame, row, column, channel; a text repeats
     /// the word "a"
@@ -100,6 +105,9 @@ struct Measure {
     share_of_peak: Option<f64>,
     /// Seconds that a query waits for such a batch at most: the longest stretch between two of its pauses.
     query_wait: f64,
+    /// How many times as fast all threads are as one, in wall time; with `--speedup` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    speedup: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     vectors: Option<Vec<Vec<f32>>>,
 }
@@ -172,6 +180,7 @@ fn measured(
         stretches.end();
         Ok(())
     })?;
+    let speedup = args.speedup.then(|| speedup(encoder, &inputs, args.runs)).transpose()?;
     let Cost { wall, cpu } = cost.per(inputs.len());
     let gflop = inputs.first().and_then(|input: &Input| encoder.operations(input)).map(|it| it / 1e9);
     let gflop_per_second = gflop.map(|gflop| gflop / wall);
@@ -191,8 +200,21 @@ fn measured(
         gflop_per_cpu_second,
         share_of_peak: share,
         query_wait: stretches.longest.get().as_secs_f64(),
+        speedup,
         vectors: args.vectors.then_some(vectors),
     })
+}
+
+/// How many times as fast all threads encode as one.
+fn speedup(encoder: &mut dyn Encoder, inputs: &[Input], runs: usize) -> anyhow::Result<f64> {
+    let encoder = RefCell::new(encoder);
+    let one = OneCore::new()?;
+    let all = || encoder.borrow_mut().encode(inputs);
+    let alone = || {
+        let encoder = &mut **encoder.borrow_mut();
+        one.run(|| encoder.encode(inputs))
+    };
+    Meter::speedup(runs, || Ok(_ = all()?), || Ok(_ = alone()?))
 }
 
 /// The stretches between the pauses of batches, in which no query is encoded.
@@ -243,6 +265,10 @@ impl Display for Measure {
         if let Some(share) = self.share_of_peak {
             write!(f, ", {:.0} % of the large product", share * 100.0)?;
         }
-        write!(f, ", a query waits up to {:.3} s", self.query_wait)
+        write!(f, ", a query waits up to {:.3} s", self.query_wait)?;
+        match self.speedup {
+            Some(speedup) => write!(f, ", {speedup:.2} times as fast as one thread"),
+            None => Ok(()),
+        }
     }
 }

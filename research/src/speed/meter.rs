@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
+
 /// Shortest run: CPU time has a resolution of 10 ms.
 const RUN: Duration = Duration::from_millis(500);
 
@@ -47,17 +49,42 @@ impl Meter {
         pass()?;
         let (mut walls, mut cpus) = (Vec::new(), Vec::new());
         for _ in 0..runs {
-            let (meter, mut passes) = (Meter::start(), 0);
-            while passes == 0 || meter.started.elapsed() < RUN {
-                pass()?;
-                passes += 1;
-            }
-            let cost = meter.read().per(passes);
+            let cost = Meter::run(&mut pass)?;
             walls.push(cost.wall);
             cpus.extend(cost.cpu);
         }
         // CPU time of 0 means too short to measure.
         Ok(Cost { wall: middle(&mut walls).unwrap_or(0.0), cpu: middle(&mut cpus).filter(|cpu| *cpu > 0.0) })
+    }
+
+    /// How many times as fast `pass` is as `other`, in wall time: the median of the ratios of `runs` pairs of runs, after
+    /// one warm-up pass of each. They run in turns, so that a change of the machine's speed meets both.
+    ///
+    /// # Errors
+    /// The first error of either.
+    pub(super) fn speedup(
+        runs: usize,
+        mut pass: impl FnMut() -> anyhow::Result<()>,
+        mut other: impl FnMut() -> anyhow::Result<()>,
+    ) -> anyhow::Result<f64> {
+        pass()?;
+        other()?;
+        let mut ratios = Vec::new();
+        for _ in 0..runs {
+            let cost = Meter::run(&mut pass)?;
+            ratios.push(Meter::run(&mut other)?.wall / cost.wall);
+        }
+        middle(&mut ratios).context("the number of runs is 0")
+    }
+
+    /// The mean cost of a pass in one run.
+    fn run(pass: &mut impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<Cost> {
+        let (meter, mut passes) = (Meter::start(), 0);
+        while passes == 0 || meter.started.elapsed() < RUN {
+            pass()?;
+            passes += 1;
+        }
+        Ok(meter.read().per(passes))
     }
 }
 
@@ -78,6 +105,14 @@ pub(super) fn cpu_time() -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_speedup_needs_runs_and_both_passes() {
+        let (works, fails) = (|| Ok(()), || anyhow::bail!("no"));
+        assert!(Meter::speedup(0, works, works).is_err());
+        assert!(Meter::speedup(1, works, fails).is_err());
+        assert!(Meter::speedup(1, fails, works).is_err());
+    }
 
     #[test]
     fn the_middle_of_several_is_one_of_them() {
