@@ -253,6 +253,8 @@ impl VisitedNodes {
 #[derive(Default)]
 pub(crate) struct Scratch {
     seen: VisitedNodes,
+    /// Those of the upper layers alone: a descent marks them first.
+    seen_above: VisitedNodes,
     beam: Beam,
     neighbours: Vec<u32>,
     found: Vec<Found>,
@@ -268,13 +270,20 @@ pub(crate) fn descend(
     scratch: &mut Scratch,
 ) -> Found {
     let mut best = Found { score: goal.score(from), node: from };
+    if links.upper_layers() == 0 {
+        return best;
+    }
+    let Scratch { seen_above: seen, neighbours, found, .. } = scratch;
+    seen.reset(links.nodes(1));
+    seen.see(from);
     for layer in layers {
         loop {
-            scratch.neighbours.clear();
-            links.neighbours(layer, best.node, &mut scratch.neighbours, |_| true);
+            neighbours.clear();
+            // A node that was compared before, also in a layer above, is no better than the best one.
+            links.neighbours(layer, best.node, neighbours, |node| seen.see(node));
             let before = best.node;
-            compare(goal, &scratch.neighbours, &mut scratch.found);
-            best = scratch.found.iter().fold(best, |best, &found| best.max(found));
+            compare(goal, neighbours, found);
+            best = found.iter().fold(best, |best, &found| best.max(found));
             if best.node == before {
                 break;
             }
@@ -369,7 +378,7 @@ impl Scratch {
         limits: Limits,
         accept: impl Fn(u32) -> bool,
     ) -> Option<Walked> {
-        let Scratch { seen, beam, neighbours, found, to_leave } = self;
+        let Scratch { seen, beam, neighbours, found, to_leave, .. } = self;
         seen.reset(links.nodes(0));
         beam.reset(limits.width, limits.stop);
         to_leave.clear();
