@@ -283,8 +283,8 @@ class Bench:
             "|---|---|---|---|---|---|---|---|---|---|---|",
             *self.leasts,
             "",
-            f"{os.cpu_count()} threads beside one, {SHARED_BATCH} pictures at a time: how many times as fast, in wall time, the median of "
-            f"{PAIRS} pairs of runs in turns:",
+            f"{os.cpu_count()} threads beside one, {SHARED_BATCH} pictures at a time: how many times as fast, in wall time, "
+            f"the median of {PAIRS} pairs of runs in turns:",
             "",
             "| tower | f32 | bf16 | int8 |",
             "|---|---|---|---|",
