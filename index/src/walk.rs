@@ -253,7 +253,7 @@ impl VisitedNodes {
 #[derive(Default)]
 pub(crate) struct Scratch {
     seen: VisitedNodes,
-    /// Those of the upper layers alone: a descent marks them first.
+    /// The nodes that a descent through the upper layers has compared. Most nodes are in none of those.
     seen_above: VisitedNodes,
     beam: Beam,
     neighbours: Vec<u32>,

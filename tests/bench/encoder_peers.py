@@ -259,6 +259,12 @@ class Bench:
                                      ["--tokens", str(tokens)])
             self.compare(f"text, {tokens} tokens", ours, theirs)
 
+    def threads(self):
+        """The table of speedups; none if no pictures were encoded so many at a time."""
+        head = [f"{os.cpu_count()} threads beside one, {SHARED_BATCH} pictures at a time: how many times as fast, in wall time, "
+                f"the median of {PAIRS} pairs of runs in turns:", "", "| tower | f32 | bf16 | int8 |", "|---|---|---|---|"]
+        return [*head, *self.speedups, ""] if self.speedups else []
+
     def table(self):
         peaks = ", ".join(f"{statistics.median(self.peaks[kind]):.0f} GFLOP ({kind})" for kind in self.peaks)
         return "\n".join([
@@ -283,13 +289,7 @@ class Bench:
             "|---|---|---|---|---|---|---|---|---|---|---|",
             *self.leasts,
             "",
-            f"{os.cpu_count()} threads beside one, {SHARED_BATCH} pictures at a time: how many times as fast, in wall time, "
-            f"the median of {PAIRS} pairs of runs in turns:",
-            "",
-            "| tower | f32 | bf16 | int8 |",
-            "|---|---|---|---|",
-            *self.speedups,
-            "",
+            *self.threads(),
             f"A product of 2048 x 2048 x 2048 by reprise's kernels does {peaks} per CPU-second; "
             f"PyTorch's f32 does {torch_peak():.0f}.",
             "",

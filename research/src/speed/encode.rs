@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt::{self, Display, Formatter};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use reprise_encoders::large_product::{LargeProduct, SIDE};
 use reprise_encoders::{
@@ -38,7 +38,8 @@ pub(super) struct EncodeArgs {
     /// Number of runs, each half a second or one batch long; the median counts
     #[arg(long, value_name = "N", default_value = "5", value_parser = count)]
     runs: usize,
-    /// Also encode each batch on one thread, in turns with all threads, and print how many times as fast all threads are
+    /// On a CPU: also encode each batch on one thread, in turns with all threads, and print how many times as fast all
+    /// threads are
     #[arg(long)]
     speedup: bool,
     /// Print the raw vectors too, to compare them with other programs': the squares of frame N have the highest bytes
@@ -126,6 +127,9 @@ fn measure(args: &EncodeArgs) -> anyhow::Result<Report> {
     let mut loaded = args.compute.load(&args.model)?;
     let batches = batches(&loaded, args)?;
     let device = loaded.devices.first().cloned().context("the model runs nowhere")?;
+    if args.speedup && device != "cpu" {
+        bail!("--speedup compares threads of the CPU, but the model runs on {device}: add --device cpu");
+    }
     let peak = peak(&device, loaded.space.precision, args.runs)?;
     let encoder = loaded.encoders.first_mut().context("the model has no encoder")?;
     let measures = batches.into_iter().map(|batch| measured(encoder.as_mut(), batch, &device, &peak, args));
