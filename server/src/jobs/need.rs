@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use reprise_encoders::screen_text::installed_tesseract;
+use tokio::sync::OwnedMutexGuard;
 
 use crate::app::App;
 
@@ -36,7 +37,13 @@ const AGAIN: Duration = Duration::from_secs(60);
 
 /// Which needs this process meets. Some checks start programs, so each is made when the first job has that need.
 #[derive(Debug, Default)]
-pub struct MetNeeds(Mutex<HashMap<Need, Found>>);
+pub struct MetNeeds {
+    found: Mutex<HashMap<Need, Found>>,
+    checking: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// Permission to lease a job whose needs may be unchecked. One runner has it at a time.
+pub(super) type Checking = OwnedMutexGuard<()>;
 
 #[derive(Debug, Clone, Copy)]
 enum Found {
@@ -45,6 +52,10 @@ enum Found {
 }
 
 impl Found {
+    fn is_known(self, now: Instant) -> bool {
+        matches!(self, Found::Met) || self.is_unmet(now)
+    }
+
     fn is_unmet(self, now: Instant) -> bool {
         matches!(self, Found::Unmet { at } if now.duration_since(at) < AGAIN)
     }
@@ -52,7 +63,20 @@ impl Found {
 
 impl MetNeeds {
     fn found(&self) -> MutexGuard<'_, HashMap<Need, Found>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no other runner checks a need; `None` if all `needs` are known.
+    ///
+    /// A runner holds it from before it lists its kinds of job until the check of the leased one. Otherwise two runners
+    /// could lease the same job in turn, and both hand it back.
+    pub(super) async fn begin(&self, needs: impl Iterator<Item = Need>) -> Option<Checking> {
+        if self.know_all(needs) { None } else { Some(Arc::clone(&self.checking).lock_owned().await) }
+    }
+
+    fn know_all(&self, mut needs: impl Iterator<Item = Need>) -> bool {
+        let (found, now) = (self.found(), Instant::now());
+        needs.all(|need| need == Need::Transcriber || found.get(&need).is_some_and(|it| it.is_known(now)))
     }
 
     /// Whether jobs with these needs may run here, as far as is known: none was found unmet.
@@ -88,18 +112,37 @@ impl MetNeeds {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
 
     #[test]
     fn an_unmet_need_is_checked_again_after_a_minute() {
         let at = Instant::now();
-        for (found, after, expected) in [
-            (Found::Met, Duration::ZERO, false),
-            (Found::Unmet { at }, Duration::ZERO, true),
-            (Found::Unmet { at }, AGAIN - Duration::from_millis(1), true),
-            (Found::Unmet { at }, AGAIN, false),
+        for (found, after, unmet, known) in [
+            (Found::Met, Duration::ZERO, false, true),
+            (Found::Met, AGAIN, false, true),
+            (Found::Unmet { at }, Duration::ZERO, true, true),
+            (Found::Unmet { at }, AGAIN - Duration::from_millis(1), true, true),
+            (Found::Unmet { at }, AGAIN, false, false),
         ] {
-            assert_eq!(found.is_unmet(at + after), expected, "{found:?} after {after:?}");
+            let is = (found.is_unmet(at + after), found.is_known(at + after));
+            assert_eq!(is, (unmet, known), "{found:?} after {after:?}");
         }
+    }
+
+    #[test]
+    fn one_runner_at_a_time_may_lease_jobs_of_unchecked_needs() {
+        let needs = MetNeeds::default();
+        let begin = |need| needs.begin([need].into_iter()).now_or_never();
+        assert!(matches!(begin(Need::Transcriber), Some(None)), "its answer is always known");
+        let first = begin(Need::Decoder).expect("nobody checks");
+        assert!(first.is_some(), "it is unchecked");
+        assert!(begin(Need::Decoder).is_none(), "the first still checks");
+        needs.found().insert(Need::Decoder, Found::Unmet { at: Instant::now() });
+        assert!(matches!(begin(Need::Decoder), Some(None)), "it is known now");
+        assert!(begin(Need::TextReader).is_none(), "this one is not");
+        drop(first);
+        assert!(begin(Need::TextReader).is_some_and(|it| it.is_some()), "nobody checks any more");
     }
 }

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::error::JobError;
 use super::kind::{JobKind, Work};
 use super::kinds::KINDS;
-use super::need::MetNeeds;
+use super::need::{Checking, MetNeeds, Need};
 use super::retry::wait_after;
 use crate::app::App;
 use crate::catalog::{Job, JobName, Lease, LeaseStatus, Leased, NextAttempt};
@@ -51,14 +51,19 @@ pub enum Duty {
 pub async fn run_forever(app: Arc<App>, duty: Duty, needs: Arc<MetNeeds>, closing: CancellationToken) {
     let runner = Runner { app, id: Uuid::now_v7(), kinds: kinds_of(duty), needs, closing };
     while !runner.closing.is_cancelled() {
+        let checking = runner.needs.begin(runner.all_needs()).await;
         let mut open = runner.open_kinds();
         match runner.app.catalog.lease_job(runner.id, &open.names, runner.app.config.lease()).await {
             Ok(Some(leased)) => {
                 open.keep_place_of(leased.job.kind);
-                runner.run(leased).await;
+                runner.run(leased, checking).await;
             }
-            Ok(None) => runner.idle(open).await,
+            Ok(None) => {
+                drop(checking);
+                runner.idle(open).await;
+            }
             Err(error) => {
+                drop(checking);
                 tracing::warn!(%error, "no job can be leased; trying again");
                 runner.idle(open).await;
             }
@@ -85,6 +90,11 @@ fn kinds_of(duty: Duty) -> Vec<&'static dyn JobKind> {
 }
 
 impl Runner {
+    /// The needs of its kinds of job.
+    fn all_needs(&self) -> impl Iterator<Item = Need> {
+        self.kinds.iter().flat_map(|kind| kind.needs()).copied()
+    }
+
     fn open_kinds(&self) -> OpenKinds {
         let mut open = OpenKinds { names: Vec::new(), held: HashMap::new() };
         for kind in self.kinds.iter().filter(|kind| self.needs.allow(kind.needs(), &self.app)) {
@@ -123,7 +133,7 @@ impl Runner {
         }
     }
 
-    async fn run(&self, leased: Leased) {
+    async fn run(&self, leased: Leased, checking: Option<Checking>) {
         let Some(kind) = self.kinds.iter().copied().find(|kind| kind.name() == leased.job.kind) else {
             return tracing::error!(kind = ?leased.job.kind, "a job was leased that this process does not run");
         };
@@ -143,6 +153,7 @@ impl Runner {
         let needs = Arc::clone(&self.needs);
         let run = async move {
             needs.check(kind.needs(), &work.app).await.map_err(JobError::Unmet)?;
+            drop(checking);
             kind.run(work).await
         };
         let ended = caught(run.instrument(span)).await;
