@@ -73,6 +73,7 @@ mod standing;
 mod stored;
 mod subtitles;
 mod synth;
+mod tally;
 mod thumbnails;
 mod tidy;
 mod traces;
