@@ -66,11 +66,11 @@ impl MetNeeds {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until no other runner checks a need; `None` if all `needs` are known.
+    /// Waits until no other runner checks a need. `None`, at once, if all `needs` are known.
     ///
-    /// A runner holds it from before it lists its kinds of job until the check of the leased one. Otherwise two runners
-    /// could lease the same job in turn, and both hand it back.
-    pub(super) async fn begin(&self, needs: impl Iterator<Item = Need>) -> Option<Checking> {
+    /// A runner keeps the permission from before it lists its kinds of job until it has checked the leased job's needs.
+    /// Otherwise two runners could lease the same job in turn, and both hand it back.
+    pub(super) async fn start_checking(&self, needs: impl Iterator<Item = Need>) -> Option<Checking> {
         if self.know_all(needs) { None } else { Some(Arc::clone(&self.checking).lock_owned().await) }
     }
 
@@ -134,15 +134,15 @@ mod tests {
     #[test]
     fn one_runner_at_a_time_may_lease_jobs_of_unchecked_needs() {
         let needs = MetNeeds::default();
-        let begin = |need| needs.begin([need].into_iter()).now_or_never();
-        assert!(matches!(begin(Need::Transcriber), Some(None)), "its answer is always known");
-        let first = begin(Need::Decoder).expect("nobody checks");
+        let start = |need| needs.start_checking([need].into_iter()).now_or_never();
+        assert!(matches!(start(Need::Transcriber), Some(None)), "its answer is always known");
+        let first = start(Need::Decoder).expect("nobody checks");
         assert!(first.is_some(), "it is unchecked");
-        assert!(begin(Need::Decoder).is_none(), "the first still checks");
+        assert!(start(Need::Decoder).is_none(), "the first still checks");
         needs.found().insert(Need::Decoder, Found::Unmet { at: Instant::now() });
-        assert!(matches!(begin(Need::Decoder), Some(None)), "it is known now");
-        assert!(begin(Need::TextReader).is_none(), "this one is not");
+        assert!(matches!(start(Need::Decoder), Some(None)), "it is known now");
+        assert!(start(Need::TextReader).is_none(), "this one is not");
         drop(first);
-        assert!(begin(Need::TextReader).is_some_and(|it| it.is_some()), "nobody checks any more");
+        assert!(start(Need::TextReader).is_some_and(|it| it.is_some()), "nobody checks any more");
     }
 }

@@ -50,20 +50,15 @@ pub enum Duty {
 /// Leases and runs jobs until `closing`. Then returns the current job to the queue.
 pub async fn run_forever(app: Arc<App>, duty: Duty, needs: Arc<MetNeeds>, closing: CancellationToken) {
     let runner = Runner { app, id: Uuid::now_v7(), kinds: kinds_of(duty), needs, closing };
-    while !runner.closing.is_cancelled() {
-        let checking = runner.needs.begin(runner.all_needs()).await;
-        let mut open = runner.open_kinds();
+    while let Some(mut open) = runner.closing.run_until_cancelled(runner.open_kinds()).await {
         match runner.app.catalog.lease_job(runner.id, &open.names, runner.app.config.lease()).await {
             Ok(Some(leased)) => {
                 open.keep_place_of(leased.job.kind);
+                let checking = open.checking.take();
                 runner.run(leased, checking).await;
             }
-            Ok(None) => {
-                drop(checking);
-                runner.idle(open).await;
-            }
+            Ok(None) => runner.idle(open).await,
             Err(error) => {
-                drop(checking);
                 tracing::warn!(%error, "no job can be leased; trying again");
                 runner.idle(open).await;
             }
@@ -76,6 +71,8 @@ struct OpenKinds {
     names: Vec<JobName>,
     /// Places of the kinds that have few.
     held: HashMap<JobName, OwnedSemaphorePermit>,
+    /// Held while a need of these kinds is unchecked.
+    checking: Option<Checking>,
 }
 
 impl OpenKinds {
@@ -95,8 +92,10 @@ impl Runner {
         self.kinds.iter().flat_map(|kind| kind.needs()).copied()
     }
 
-    fn open_kinds(&self) -> OpenKinds {
-        let mut open = OpenKinds { names: Vec::new(), held: HashMap::new() };
+    /// Waits while another runner checks a need.
+    async fn open_kinds(&self) -> OpenKinds {
+        let checking = self.needs.start_checking(self.all_needs()).await;
+        let mut open = OpenKinds { names: Vec::new(), held: HashMap::new(), checking };
         for kind in self.kinds.iter().filter(|kind| self.needs.allow(kind.needs(), &self.app)) {
             let place = kind.places(&self.app).map(Semaphore::try_acquire_owned);
             match place {
@@ -110,9 +109,9 @@ impl Runner {
     }
 
     async fn idle(&self, open: OpenKinds) {
-        let OpenKinds { names, held } = open;
-        // Another runner may need the places meanwhile.
-        drop(held);
+        let OpenKinds { names, held, checking } = open;
+        // Another runner may need them meanwhile.
+        drop((held, checking));
         tokio::select! {
             () = self.closing.cancelled() => {}
             () = self.app.catalog.wait_for_job(&names, IDLE) => {}
