@@ -7,19 +7,17 @@ use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::budget::Budget;
 use crate::disk;
-use crate::sealed::{Linked, PARTIAL, Sealed, SegmentError, Source, Stored};
+use crate::sealed::{Linked, Sealed, SegmentError, Source, Stored};
+use crate::unfinished;
 
 /// The folder of the segments, inside the snapshots' folder.
 const SEGMENTS: &str = "segments";
 const EXTENSION: &str = "segment";
-/// After this time an unfinished segment file counts as abandoned.
-const ABANDONED: Duration = Duration::from_secs(3_600);
 
 /// Where segments lie: their folder, and the memory that they may take.
 #[derive(Default)]
@@ -53,14 +51,7 @@ impl Home {
     /// An empty file without a name, which the system frees with its last user; `None` without a folder.
     pub(crate) fn scratch(&self) -> Option<io::Result<File>> {
         let folder = self.folder.as_ref()?;
-        let open = || {
-            let path = next_path(folder)?.with_extension(PARTIAL);
-            let file = File::options().read(true).write(true).create_new(true).open(&path)?;
-            // Where the system removes no open file, it counts as abandoned in an hour.
-            let _ = fs::remove_file(&path);
-            Ok(file)
-        };
-        Some(open())
+        Some(next_path(folder).and_then(|path| unfinished::nameless(&path)))
     }
 
     /// Stores a linked segment if the index has a folder. It is kept in memory if the disk refuses it. Call during
@@ -112,26 +103,20 @@ pub(crate) fn path_of(folder: &Path, name: &str) -> PathBuf {
     folder.join(SEGMENTS).join(name)
 }
 
-/// Removes all segments under `folder` except `needed`. Files that the system refuses to remove stay until the next
-/// call.
+/// Removes all segments under `folder` except `needed`, and the unfinished files of killed servers. Files that the system
+/// refuses to remove stay until the next call.
 ///
 /// A segment that another server still searches stays mapped; that server's next snapshot writes it again.
 pub(crate) fn remove_others(folder: &Path, needed: &HashSet<String>) {
     let Ok(entries) = fs::read_dir(folder.join(SEGMENTS)) else { return };
     for entry in entries.flatten() {
-        let name = entry.file_name();
-        let is_needed =
-            name.to_str().is_some_and(|name| needed.contains(name) || is_being_written(name, &entry));
-        if !is_needed && disk::step().is_ok() {
-            let _ = fs::remove_file(entry.path());
+        let (name, path) = (entry.file_name(), entry.path());
+        if unfinished::is_unfinished(&path) {
+            unfinished::remove_if_abandoned(&path);
+        } else if !name.to_str().is_some_and(|name| needed.contains(name)) && disk::step().is_ok() {
+            let _ = fs::remove_file(path);
         }
     }
-}
-
-/// Whether another server may be writing the file: a killed server's file is older.
-fn is_being_written(name: &str, entry: &fs::DirEntry) -> bool {
-    let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
-    name.ends_with(PARTIAL) && age().is_some_and(|age| age < ABANDONED)
 }
 
 /// The path of a new segment: a number, so that the newest sorts last, and a random suffix, because several servers may

@@ -25,6 +25,7 @@ mod sealed;
 mod sealing;
 mod segment_set;
 pub mod snapshot;
+mod unfinished;
 pub mod vector;
 mod walk;
 mod work;

@@ -1,12 +1,11 @@
 //! A segment's file: a header page, the core (keys, links, codes, signs), the vectors, and the checksums of their blocks.
 //!
-//! The file is written under another name, synced and renamed, so it never exists half written. The vectors come first:
-//! codes are made while they are read.
+//! The file never exists half written ([`crate::unfinished`]). The vectors come first: codes are made while they are read.
 
 use std::error::Error;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,11 +15,10 @@ use super::layout::{Layout, PAGE};
 use crate::codes::{Coder, Codes};
 use crate::disk;
 use crate::memory::Pages;
+use crate::unfinished::Unfinished;
 
 /// The file's first bytes; the last byte is the format number.
 const MAGIC: [u8; 8] = *b"reprise\x04";
-/// The extension of an unfinished file.
-pub(crate) const PARTIAL: &str = "partial";
 /// The most rows: limits the memory that a damaged header can claim.
 const MOST_ROWS: usize = 1 << 32;
 
@@ -80,8 +78,7 @@ impl Head<'_> {
 /// A segment's file that is being written: the vectors first, some at a time, then the rest.
 pub(super) struct Writing<'a> {
     path: &'a Path,
-    partial: PathBuf,
-    to: BufWriter<File>,
+    to: BufWriter<Unfinished>,
     sums: Checksums,
     /// Bytes of vectors until now.
     length: usize,
@@ -90,12 +87,11 @@ pub(super) struct Writing<'a> {
 impl<'a> Writing<'a> {
     /// Begins the file of `path` under another name.
     pub(super) fn begin(path: &'a Path, layout: &Layout) -> Result<Writing<'a>, SegmentError> {
-        let partial = path.with_extension(PARTIAL);
         disk::step()?;
-        let mut to = BufWriter::with_capacity(BLOCK, File::create(&partial)?);
+        let mut to = BufWriter::with_capacity(BLOCK, Unfinished::begin(path)?);
         disk::step()?;
         to.seek(SeekFrom::Start(Sections::of(layout).vectors))?;
-        Ok(Writing { path, partial, to, sums: Checksums::default(), length: 0 })
+        Ok(Writing { path, to, sums: Checksums::default(), length: 0 })
     }
 
     /// Appends vectors.
@@ -118,13 +114,8 @@ impl<'a> Writing<'a> {
         self.to.write_all(&head.first_page()?)?;
         disk::step()?;
         self.to.write_all(head.core)?;
-        let file = self.to.into_inner().map_err(io::IntoInnerError::into_error)?;
-        disk::step()?;
-        file.sync_all()?;
-        disk::step()?;
-        fs::rename(&self.partial, self.path)?;
-        disk::step()?;
-        disk::sync_folder(self.path.parent().unwrap_or(self.path))?;
+        let whole = self.to.into_inner().map_err(io::IntoInnerError::into_error)?;
+        whole.finish(self.path)?;
         Ok(checksum)
     }
 }
@@ -208,6 +199,7 @@ pub(super) fn damaged(reason: impl Into<Box<dyn Error + Send + Sync>>) -> Segmen
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::sync::Arc;
 
     use serde_json::{Value, json};

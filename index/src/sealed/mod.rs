@@ -27,7 +27,7 @@ use crate::vector::cosine;
 use crate::walk::{self, BOTTOM_LINKS, Goal, LINKS, Limits, Links, Rows, Scratch, Stop, Walked};
 use crate::{Hit, SpanKey};
 use blocks::Blocks;
-pub(crate) use file::{PARTIAL, SegmentError};
+pub(crate) use file::SegmentError;
 use layout::Layout;
 pub(crate) use making::{Linked, Making, Source, core_bytes, link};
 

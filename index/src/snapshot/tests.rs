@@ -1,6 +1,7 @@
 //! Tests of complete, damaged, foreign and unfinished snapshots.
 
 use super::*;
+use crate::unfinished::Unfinished;
 use crate::{Codes, Collection, Filter, Level, Mode, UnitVector};
 
 const AT: Collection = Collection { space: 3, level: Level::Clip };
@@ -301,23 +302,15 @@ fn a_space_without_an_id_is_not_saved() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// Sets a file's time two hours back.
-fn age(path: &Path) {
-    let then = std::time::SystemTime::now() - std::time::Duration::from_secs(7_200);
-    fs::File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
-}
-
 #[test]
 fn a_segment_that_another_server_is_writing_is_left_alone() {
     let (folder, index) = saved();
-    let (writing, abandoned) =
-        (folder.path().join("segments/9-a.partial"), folder.path().join("segments/9-b.partial"));
-    fs::write(&writing, "half").unwrap();
-    fs::write(&abandoned, "half").unwrap();
-    age(&abandoned);
+    let writing = Unfinished::begin(&folder.path().join("segments/9-a.segment")).unwrap();
+    fs::write(folder.path().join("segments/9-b.partial"), "half").unwrap();
     index.remove(AT, 8);
     index.save(folder.path(), 100).unwrap();
-    assert!(writing.exists() && !abandoned.exists());
+    assert_eq!(segments(folder.path()).len(), 2);
+    writing.finish(&folder.path().join("segments/9-a.segment")).unwrap();
 }
 
 #[test]
@@ -339,10 +332,7 @@ fn a_process_that_is_killed_leaves_the_old_snapshot_or_the_new_one() {
         let expected = if loaded.seq == 99 { before } else { after };
         assert_eq!(loaded.index.keys(AT), expected, "killed after {steps} steps");
         assert!(loaded.left_out.is_empty() && loaded.index.verify().is_empty(), "killed after {steps} steps");
-        // The next save works as if nothing had happened, and removes files that no server can still be writing.
-        let partial =
-            segments(folder.path()).into_iter().filter(|path| path.extension().unwrap() == "partial");
-        partial.for_each(|path| age(&path));
+        // The next save works as if nothing had happened, and removes the files that no server is still writing.
         change(&loaded.index, folder.path());
         assert_eq!(load(folder.path()).unwrap().seq, 100, "killed after {steps} steps");
         assert_eq!(segments(folder.path()).len(), 1, "killed after {steps} steps");
