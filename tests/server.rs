@@ -215,6 +215,21 @@ impl Server {
         serde_json::from_str(last).expect("an event is JSON")
     }
 
+    /// Waits until the jobs that succeeded here are counted: until then, thumbnails may still be written after a job's end.
+    pub async fn after_jobs(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let (_, page) = self.get("/v1/jobs?state=succeeded&limit=100").await;
+            let ended = page["items"].as_array().expect("jobs are listed").len();
+            let counted = self.metric("reprise_jobs_total{outcome=\"succeeded\"}").await;
+            if counted.unwrap_or(0.0) == ended as f64 {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{counted:?} of {ended} jobs are counted");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// Searches with `file` as the query clip.
     pub async fn search_upload(&self, query: &Value, file: &Path) -> (StatusCode, Value) {
         let form = multipart::Form::new().text("query", query.to_string());

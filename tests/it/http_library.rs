@@ -326,6 +326,7 @@ async fn a_deleted_video_is_gone_at_once(server: &Server, folder: &Path, video: 
         let (status, problem) = server.get(&picture).await;
         assert_eq!(status, 200, "{picture}: {problem}");
     }
+    server.after_jobs().await;
     let files = || {
         ["videos", "thumbnails", "previews", "incoming"]
             .map(|name| std::fs::read_dir(folder.join("data").join(name)).unwrap().count())

@@ -58,6 +58,7 @@ async fn refused_and_forgotten(more: &[&str]) {
     let server = Server::start(&data, &[&["--max-upload-bytes", "200000"], more].concat());
     let file = film(folder.path(), "film", &["testsrc2", "color=c=red"], Store::Web);
     let video = server.ingest(&file).await;
+    server.after_jobs().await;
     let (_, clips) = server.get(&format!("/v1/videos/{}/clips", video["id"].as_str().unwrap())).await;
     let page = server.search(&json!({"query": {"text": "x"}, "limit": 1})).await;
     let mut maker = Maker {

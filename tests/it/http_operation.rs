@@ -173,6 +173,7 @@ async fn health_metrics_and_counts_tell_how_it_is() {
         server.refused(server.request("GET", path), 404).await;
     }
     server.refused(server.request("BREW", "/livez"), 405).await;
+    server.after_jobs().await;
     let metrics = server.request("GET", "/metrics").send().await.unwrap().text().await.unwrap();
     for name in [
         "reprise_requests_total{route=\"/v1/search\",method=\"POST\",status=\"200\"} 1",

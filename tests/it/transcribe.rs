@@ -8,6 +8,8 @@ use reprise_tests::server::Server;
 use reprise_tests::speech::{Fault, Said, StandIn, spoken_film};
 use serde_json::{Value, json};
 
+use crate::faults::bed::until;
+
 /// What the stand-in understands, by pitch.
 const SENTENCES: [&str; 5] = [
     "Welcome back to the lecture on tokenizers.",
@@ -50,8 +52,7 @@ impl Bed {
 
     /// The newest transcription of a video.
     async fn job(&self, video: &Value) -> Value {
-        let path = format!("/v1/jobs?kind=transcribe&video_id={}", id(video));
-        self.server.get(&path).await.1["items"][0].clone()
+        job(&self.server, video).await
     }
 
     async fn tracks(&self, video: &Value) -> Vec<Value> {
@@ -242,6 +243,17 @@ async fn an_hour_of_silence_is_nothing_said_and_nothing_sent() {
     assert!(bed.service.asked().is_empty() && bed.tracks(&video).await.is_empty());
 }
 
+async fn job(server: &Server, video: &Value) -> Value {
+    let path = format!("/v1/jobs?kind=transcribe&video_id={}", id(video));
+    server.get(&path).await.1["items"][0].clone()
+}
+
+/// Waits until the windows before this share of the video are stored. The next one is heard meanwhile.
+async fn until_stored(server: &Server, video: &Value, share: f64) {
+    let reached = async || job(server, video).await["progress"].as_f64().filter(|reached| *reached >= share);
+    until("the windows are stored", reached).await;
+}
+
 fn film_without_sound(folder: &Path) -> std::path::PathBuf {
     film(folder, "mute", &["testsrc2"], Store::Web)
 }
@@ -257,6 +269,7 @@ async fn finished_windows_survive_a_crash() {
     service.answers(Some(2));
     let video = server.ingest(&film).await;
     service.until_asked(3);
+    until_stored(&server, &video, 12.0 / 33.0).await;
     server.kill();
     service.answers(None);
     let server = serve(folder.path(), &service, &[]);
@@ -278,6 +291,7 @@ async fn a_transcription_is_cancelled_and_goes_on_where_it_stopped() {
     bed.service.answers(Some(1));
     let video = bed.server.ingest(&bed.film("a.mp4", 15, &spoken)).await;
     bed.service.until_asked(2);
+    until_stored(&bed.server, &video, 3.0 / 15.0).await;
     let job = bed.job(&video).await;
     assert_eq!(job["state"], "running", "{job}");
     assert_eq!(bed.refused(&video, json!({}), 409, "being transcribed").await, Value::Null);

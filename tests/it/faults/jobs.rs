@@ -20,7 +20,8 @@ on_both!(
 
 async fn a_job_that_kills_its_process_each_time_ends(bed: &Bed) {
     let quick = ["--lease-seconds", "1"];
-    let deadly = [("REPRISE_FAULT", Path::new("kill-at:curve: write"))];
+    // Before any progress is kept, which would make up for a death.
+    let deadly = [("REPRISE_FAULT", Path::new("kill-at:features: write"))];
     let server = bed.start(&quick);
     let kept = server.ingest(&bed.film(1, 2)).await;
     assert!(server.stop(), "it did not stop well");
