@@ -8,6 +8,8 @@ use reprise_tests::server::Server;
 use reqwest::{StatusCode, multipart};
 use serde_json::{Value, json};
 
+use crate::faults::bed::until;
+
 fn start(more: &[&str]) -> (tempfile::TempDir, Server) {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
@@ -339,7 +341,9 @@ async fn a_deleted_video_is_gone_at_once(server: &Server, folder: &Path, video: 
         let hits = server.search_hits(json!({"query": {"text": "x"}, "level": level, "limit": 100})).await;
         assert!(!hits.is_empty() && hits.iter().all(|hit| hit["video_id"] != video["id"]), "{level}");
     }
-    assert_eq!(files(), [videos - 1, thumbnails - its_own, 0, 0], "its files are gone");
+    // They are removed in the background.
+    let are_gone = async || (files() == [videos - 1, thumbnails - its_own, 0, 0]).then_some(());
+    until("its files are gone", are_gone).await;
     for gone in [
         path.clone(),
         format!("{path}/media"),
