@@ -448,7 +448,7 @@ struct DeleteParams {
 /// Deletes a video with its clips, vectors and files. Later answers contain none of them.
 ///
 /// The video stays in the trash for the configured days, from which `restoreVideo` brings it back. Until then it uses its
-/// key's quota. With `purge`, and on a server without a trash, its files are freed at once.
+/// key's quota. With `purge`, and on a server without a trash, its files are removed at once, in the background.
 #[utoipa::path(delete, path = "/v1/videos/{id}", operation_id = "deleteVideo", tag = "library",
     params(("id" = Uuid, Path, description = "The video's id"), DeleteParams), responses((status = 204)))]
 async fn delete(
